@@ -1,0 +1,194 @@
+"""What git knows about a checkout, asked without changing it and without running anything that its config names.
+
+A checkout may come from a stranger, may belong to another user (a mounted folder in a container) and may be visited
+from inside a git hook. So git is always told its folders (no discovery, hence no ownership check and no inherited
+``GIT_INDEX_FILE``), takes no optional locks, and gets fsmonitor, hooks, transports and the repository's own filters
+switched off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from locales import _
+
+_SAFE_CONFIG = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "protocol.allow=never", "color.ui=false")
+
+
+class GitMissing(Exception):
+    """git is not installed, or it cannot read this repository; ``str()`` says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitDir:
+    """A work tree's top folder and its own git directory (of a linked worktree or a submodule: not the shared one)."""
+
+    top: Path
+    git_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """What `git status` says; None is unknown (no git, no commit yet, a detached head's branch).
+
+    ``dirty`` counts the tracked paths that differ from the commit.
+    """
+
+    commit: str | None = None
+    branch: str | None = None
+    dirty: int | None = None
+
+
+def find_git_dir(path: Path) -> GitDir | None:
+    """The work tree around ``path``, found by walking up; git itself is not started."""
+    for folder in (path, *path.parents):
+        dot_git = folder / ".git"
+        if dot_git.is_dir():
+            if (dot_git / "HEAD").exists():
+                return GitDir(folder, Path(os.path.realpath(dot_git)))
+        elif dot_git.is_file():
+            git_dir = _gitfile_target(dot_git)
+            return GitDir(folder, git_dir) if git_dir is not None else None
+    return None
+
+
+def _gitfile_target(dot_git: Path) -> Path | None:
+    """Where a ``.git`` file (worktree, submodule) points; None when that is no git directory."""
+    try:
+        with dot_git.open("rb") as file:
+            text = file.read(8192)
+    except OSError:
+        return None
+    if not text.startswith(b"gitdir: "):
+        return None
+    target = Path(os.path.realpath(dot_git.parent / os.fsdecode(text[8:].rstrip(b"\r\n"))))
+    return target if (target / "HEAD").exists() else None
+
+
+def tracks(repo: GitDir, folder: Path, first: str) -> bool:
+    """Whether git tracks anything below ``folder``; ``first`` is a file in it that is most likely tracked.
+
+    The index is read here when it tells at once, which needs no git at all. Raises GitMissing when only git could tell
+    and cannot.
+    """
+    name = (folder / first).relative_to(repo.top).as_posix()
+    if _in_index(repo.git_dir / "index", os.fsencode(name)):
+        return True
+    return bool(_run(repo, "ls-files", "-z", "--", str(folder)))
+
+
+def _in_index(index: Path, name: bytes) -> bool:
+    """Whether an index of version 2 or 3 holds this path; False also means "cannot tell"."""
+    try:
+        data = index.read_bytes()
+    except OSError:
+        return False
+    if data[:4] != b"DIRC" or data[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
+        return False
+    length = min(len(name), 0xFFF)
+    at = data.find(name + b"\0")
+    while at > 0:
+        # the 16 bits before the name, or before two more bytes of flags, end in the name's length
+        if any(int.from_bytes(data[at - n : at - n + 2], "big") & 0xFFF == length for n in (2, 4)):
+            return True
+        at = data.find(name + b"\0", at + 1)
+    return False
+
+
+def git_facts(repo: GitDir | None) -> GitFacts:
+    """Commit, branch and number of changed tracked paths; every one unknown without git."""
+    if repo is None:
+        return GitFacts()
+    options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
+    try:
+        lines = _run(repo, "status", *options).split(b"\0")
+    except GitMissing:
+        return GitFacts()
+    heads = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
+    commit = heads.get(b"branch.oid", b"(").decode()
+    branch = heads.get(b"branch.head", b"(").decode("utf-8", "replace")
+    return GitFacts(
+        commit=None if commit.startswith("(") else commit,
+        branch=None if branch.startswith("(") else branch,
+        dirty=sum(line[:2] in (b"1 ", b"u ") for line in lines),
+    )
+
+
+def diff_digest(repo: GitDir | None, paths: Iterable[str]) -> str | None:
+    """SHA-256 of ``git diff HEAD`` of these paths (relative to the work tree's top); None when git cannot tell."""
+    wanted = sorted(paths)
+    if repo is None or not wanted:
+        return None
+    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index", "--binary")
+    try:
+        return hashlib.sha256(_run(repo, "diff", *options, "HEAD", "--", *wanted)).hexdigest()
+    except GitMissing:
+        return None
+
+
+def _run(repo: GitDir, *args: str) -> bytes:
+    """Standard output of a reading git command; raises GitMissing."""
+    return _execute(repo, args, (*_SAFE_CONFIG, *_no_local_filters(repo)))
+
+
+def _no_local_filters(repo: GitDir) -> list[str]:
+    """Settings that switch off the clean and process filters which the repository itself defines."""
+    pattern = r"^filter\..*\.(clean|smudge|process)$"
+    listing = ("config", "--show-scope", "--name-only", "-z", "--get-regexp", pattern)
+    fields = os.fsdecode(_execute(repo, listing, _SAFE_CONFIG, ok=(0, 1))).split("\0")
+    own = {key for scope, key in zip(fields[::2], fields[1::2], strict=False) if scope in ("local", "worktree")}
+    if any("=" in key for key in own):
+        raise GitMissing(_("this repository defines a filter that cannot be switched off"))
+    required = {key.rpartition(".")[0] + ".required=false" for key in own}
+    return [*(key + "=" for key in sorted(own)), *sorted(required)]
+
+
+def _execute(repo: GitDir, args: tuple[str, ...], settings: Iterable[str], ok: tuple[int, ...] = (0,)) -> bytes:
+    git = _gitpython()
+    options = [part for setting in settings for part in ("-c", setting)]
+    try:
+        status, out, err = git.Git(repo.top).execute(
+            ["git", *options, *args],
+            env=_environment(repo),
+            with_extended_output=True,
+            with_exceptions=False,
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
+        )
+    except git.GitCommandNotFound as error:
+        raise GitMissing(_("git is not installed")) from error
+    if status not in ok:
+        raise GitMissing(err.strip() or f"git {args[0]}: {status}")
+    assert isinstance(out, bytes)
+    return out
+
+
+def _environment(repo: GitDir) -> dict[str, str]:
+    return {
+        "GIT_DIR": str(repo.git_dir),
+        "GIT_WORK_TREE": str(repo.top),
+        "GIT_INDEX_FILE": str(repo.git_dir / "index"),
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def _gitpython() -> ModuleType:
+    """GitPython, imported on first use (0.05 s), and quiet where git is not installed."""
+    before = os.environ.get("GIT_PYTHON_REFRESH")
+    os.environ["GIT_PYTHON_REFRESH"] = "quiet"
+    try:
+        return importlib.import_module("git")
+    finally:
+        if before is None:
+            del os.environ["GIT_PYTHON_REFRESH"]
+        else:
+            os.environ["GIT_PYTHON_REFRESH"] = before

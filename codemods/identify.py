@@ -1,0 +1,260 @@
+"""What tree is this: framework, version as declared and as probed, and which recipes fit, with the reason for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from codemods.catalogue import Framework, Probe, catalogue, frameworks
+from codemods.errors import FindingError, ProbePatchError, UsageError
+from codemods.locate import Target, matches_in
+from codemods.pattern import compile_statements
+from codemods.recipe import Recipe, Requirement
+from locales import _
+
+_MAX_VERSION_BYTES = 200_000
+_DUNDER = re.compile(r"""^(?:__version__|version)\s*(?::\s*str\s*)?=\s*["']([^"'\n]{1,80})["']""", re.MULTILINE)
+
+
+class NotFittingError(FindingError):
+    """A recipe was asked for that does not fit the tree, or none fits."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a recipe fits, and why (not)."""
+
+    recipe: Recipe
+    fits: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``declared`` is the version that the tree states, None when it states none; ``probed`` the range that its contents allow;
+    ``agree`` None when one of the two is unknown."""
+
+    framework: Framework | None
+    declared: Version | None
+    declared_in: str
+    probed: SpecifierSet
+    agree: bool | None
+    fits: tuple[Fit, ...]
+
+    @property
+    def version(self) -> Version | None:
+        """The version to plan for: the declared one unless it is a development version or contradicted by the tree."""
+        if self.declared is None or self.declared.is_devrelease or self.agree is False:
+            return None
+        return self.declared
+
+
+ReadFile = Callable[[str], "bytes | None"]
+
+
+def identify(read: ReadFile, import_root: Path, packages: Sequence[str]) -> Identity:
+    """``read`` gives a file's base bytes by its path below ``import_root``."""
+    known = [item for item in frameworks().values() if item.package in packages]
+    if not known:
+        return Identity(None, None, "", SpecifierSet(), None, ())
+    return identify_as(known[0], read, import_root)
+
+
+def identify_as(framework: Framework, read: ReadFile, import_root: Path) -> Identity:
+    reader = _Reader(read)
+    declared, declared_in = _declared(framework, reader, import_root)
+    probed = SpecifierSet(prereleases=True)
+    for probe in framework.probes:
+        if reader.holds(probe.file, probe.symbol, probe.has) is not probe.lacks:
+            probed &= probe.versions
+    agree = None if declared is None or not len(probed) else declared in probed
+    evidence = _Evidence(framework, declared, probed, agree, reader)
+    fits = tuple(evidence.judge(recipe) for recipe in catalogue(framework.name))
+    return Identity(framework, declared, declared_in, probed, agree, fits)
+
+
+class _Reader:
+    """Reads and parses each probed file once."""
+
+    def __init__(self, read: ReadFile) -> None:
+        self.read = read
+        self.targets: dict[str, Target | None] = {}
+
+    def text(self, file: str) -> str | None:
+        data = self.read(file)
+        return data[:_MAX_VERSION_BYTES].decode("utf-8", "replace") if data is not None else None
+
+    def holds(self, file: str, symbol: str, has: str) -> bool:
+        if file not in self.targets:
+            data = self.read(file)
+            try:
+                self.targets[file] = Target.of(file, data) if data is not None else None
+            except ProbePatchError:
+                self.targets[file] = None
+        target = self.targets[file]
+        if target is None or not (symbol or has):
+            return target is not None
+        try:
+            definitions = target.outline.named(symbol) if symbol else ()
+            if not has:
+                return bool(definitions)
+            places = [(d.start, d.end, d) for d in definitions] or [(s, e, None) for s, e in target.outline.stretches if not symbol]
+            pattern = compile_statements(has)
+            return any(matches_in(pattern, target.scope(start, end, definition)) for start, end, definition in places)
+        except ProbePatchError:
+            return False
+
+
+def _declared(framework: Framework, reader: _Reader, import_root: Path) -> tuple[Version | None, str]:
+    for file in framework.version_files:
+        text = reader.text(file)
+        found = _DUNDER.search(text) if text is not None and file.endswith(".py") else None
+        value = found.group(1) if found else text if text is not None and not file.endswith(".py") else None
+        version = _version(value)
+        if version is not None:
+            return version, file
+    for metadata in sorted(import_root.glob(f"{framework.package}-*.dist-info")):
+        version = _version(metadata.name.removesuffix(".dist-info").partition("-")[2])
+        if version is not None:
+            return version, metadata.name
+    return None, ""
+
+
+def _version(text: str | None) -> Version | None:
+    try:
+        return Version(text.strip()) if text else None
+    except InvalidVersion:
+        return None
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    framework: Framework
+    declared: Version | None
+    probed: SpecifierSet
+    agree: bool | None
+    reader: _Reader
+
+    def judge(self, recipe: Recipe) -> Fit:
+        missing = [need for need in recipe.requires if not self.reader.holds(need.file, need.symbol, need.has)]
+        if self.declared is not None and not self.declared.is_devrelease and self.agree is not False:
+            if self.declared not in recipe.versions:
+                reason = _("version {version} is outside of {range}").format(version=self.declared, range=recipe.versions)
+                return Fit(recipe, False, reason)
+            if missing:
+                return Fit(recipe, False, _("version {version} fits, but {need}").format(version=self.declared, need=_lack(missing[0])))
+            return Fit(recipe, True, _("version {version} is in {range}").format(version=self.declared, range=recipe.versions))
+        return self._by_probes(recipe, missing)
+
+    def _by_probes(self, recipe: Recipe, missing: list[Requirement]) -> Fit:
+        stated = str(self.declared) if self.declared is not None else _("unknown")
+        if missing:
+            return Fit(recipe, False, _("declared version {version}; {need}").format(version=stated, need=_lack(missing[0])))
+        tried = [version for version in recipe.verified if Version(version) in self.probed and Version(version) in recipe.versions]
+        if not tried or not recipe.requires:
+            return Fit(recipe, False, _("declared version {version}; the tree's contents do not show that it fits").format(version=stated))
+        return Fit(
+            recipe, True, _("declared version {version}; the tree's contents are those of {like}").format(version=stated, like=", ".join(tried))
+        )
+
+
+def _lack(need: Requirement) -> str:
+    return _("{file} lacks {what}").format(file=need.file, what=need.symbol or need.has or _("(the file is missing)"))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The recipes to plan, and sentences about those left out."""
+
+    recipes: tuple[Recipe, ...]
+    notes: tuple[str, ...] = ()
+
+
+def choose(identity: Identity, side: str | None = None, ids: Sequence[str] = (), files: Sequence[Recipe] = ()) -> Chosen:
+    """The recipes asked for, or all that fit; of those that exclude each other the one that the framework runs by default.
+
+    ``files`` are recipes given by path: their versions are checked where the tree's version is known. Raises NotFittingError, UsageError.
+    """
+    if ids or files:
+        recipes = (*_by_id(identity, ids), *(_checked(identity, recipe) for recipe in files))
+        return _without_conflict(Chosen(recipes))
+    fitting = [fit.recipe for fit in identity.fits if fit.fits and side in (None, fit.recipe.side)]
+    chosen = _defaults(identity, fitting)
+    if not chosen.recipes:
+        raise NotFittingError(
+            _("no recipe fits this tree"),
+            details=tuple(f"{fit.recipe.id}: {fit.reason}" for fit in identity.fits),
+            todo=_("`probepatch recipes CHECKOUT` lists them; --recipe-file takes one of your own"),
+        )
+    return chosen
+
+
+def _by_id(identity: Identity, ids: Sequence[str]) -> list[Recipe]:
+    known = {fit.recipe.id: fit for fit in identity.fits}
+    found = []
+    for name in dict.fromkeys(ids):
+        fit = known.get(name)
+        if fit is None:
+            other = {recipe.id for recipe in catalogue()} if not known else set()
+            what = _("the recipe `{name}` is for another framework") if name in other else _("there is no recipe `{name}`")
+            raise UsageError(what.format(name=name), todo=_("known here: {names}").format(names=", ".join(known) or "-"))
+        if not fit.fits:
+            raise NotFittingError(_("the recipe `{name}` does not fit this tree").format(name=name), why=fit.reason)
+        found.append(fit.recipe)
+    return found
+
+
+def _checked(identity: Identity, recipe: Recipe) -> Recipe:
+    framework = identity.framework
+    if framework is not None and framework.name != recipe.framework:
+        raise NotFittingError(
+            _("the recipe `{name}` is for {theirs}, this tree is {ours}").format(name=recipe.id, theirs=recipe.framework, ours=framework.name)
+        )
+    if framework is not None and identity.version is not None and identity.version not in recipe.versions:
+        raise NotFittingError(
+            _("the recipe `{name}` does not fit this tree").format(name=recipe.id),
+            why=_("version {version} is outside of {range}").format(version=identity.version, range=recipe.versions),
+        )
+    return recipe
+
+
+def _without_conflict(chosen: Chosen) -> Chosen:
+    groups: dict[str, str] = {}
+    for recipe in chosen.recipes:
+        if recipe.alternative is None:
+            continue
+        other = groups.setdefault(recipe.alternative.group, recipe.id)
+        if other != recipe.id:
+            raise UsageError(_("{first} and {second} exclude each other").format(first=other, second=recipe.id), todo=_("name one of them"))
+    return chosen
+
+
+def _defaults(identity: Identity, fitting: Sequence[Recipe]) -> Chosen:
+    """One recipe of each excluding group, with a sentence for each of the others."""
+    kept: list[Recipe] = []
+    notes: list[str] = []
+    for recipe in fitting:
+        group = recipe.alternative.group if recipe.alternative else None
+        rivals = [other for other in fitting if group and other.alternative and other.alternative.group == group]
+        if len(rivals) < 2 or recipe is _default_of(identity, rivals):
+            kept.append(recipe)
+            if len(rivals) > 1 and recipe.alternative:
+                notes.append(_("{name} is taken: {because}").format(name=recipe.id, because=recipe.alternative.because))
+        elif recipe.alternative:
+            notes.append(_("{name} fits too and is left out; --recipe {name} takes it instead").format(name=recipe.id))
+    return Chosen(tuple(kept), tuple(notes))
+
+
+def _default_of(identity: Identity, rivals: Sequence[Recipe]) -> Recipe:
+    version = identity.version
+    for recipe in rivals:
+        assert recipe.alternative is not None
+        tried = [version] if version is not None else [Version(v) for v in recipe.verified if Version(v) in identity.probed]
+        if any(v in recipe.alternative.default for v in tried):
+            return recipe
+    return rivals[0]

@@ -1,0 +1,128 @@
+"""Child process: outline, with LibCST, a file that this interpreter's ``ast`` cannot read.
+
+UTF-8 text on standard input, the outline as JSON on standard output. LibCST may die of deep nesting; then only this process does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import libcst as cst  # noqa: E402
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper  # noqa: E402
+
+from codemods.outline import Definition, Outline, to_json  # noqa: E402
+
+_BRANCHES = {"If": "if", "Else": "else", "For": "for", "While": "while", "With": "with", "Try": "try", "TryStar": "try"}
+_BRANCHES |= {"ExceptHandler": "except", "ExceptStarHandler": "except", "Finally": "finally", "MatchCase": "case"}
+
+
+class _Outliner(cst.CSTVisitor):
+    def __init__(self, text: bytes, wrapper: MetadataWrapper) -> None:
+        super().__init__()
+        self.spans = wrapper.resolve(ByteSpanPositionProvider)
+        self.text = text
+        self.module = wrapper.module
+        self.names: list[str] = []
+        self.branches: list[str] = [""]
+        self.found: list[Definition] = []
+
+    def lines_of(self, node: cst.CSTNode) -> tuple[int, int]:
+        span = self.spans[node]
+        end = self.text.find(b"\n", span.start + span.length)
+        return self.text.rfind(b"\n", 0, span.start) + 1, len(self.text) if end < 0 else end + 1
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            self.names.append(node.name.value)
+            start, end = self.lines_of(node)
+            line = self.text.count(b"\n", 0, start) + 1
+            if node.decorators:
+                start = self.lines_of(node.decorators[0])[0]
+            kind = "class" if isinstance(node, cst.ClassDef) else "function"
+            if isinstance(node, cst.FunctionDef) and node.asynchronous:
+                kind = "async function"
+            decorators = tuple(self.module.code_for_node(item.decorator) for item in node.decorators)
+            self.found.append(Definition(".".join(self.names), kind, start, end, line, decorators, self.branches[-1]))
+            self.branches.append("")
+        elif type(node).__name__ in _BRANCHES:
+            self.branches.append(_BRANCHES[type(node).__name__])
+        return not isinstance(node, (cst.BaseExpression, cst.BaseSmallStatement))
+
+    def on_leave(self, node: cst.CSTNode) -> None:
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            self.names.pop()
+            self.branches.pop()
+        elif type(node).__name__ in _BRANCHES:
+            self.branches.pop()
+
+
+def _import_texts(module: cst.Module, line: cst.SimpleStatementLine) -> list[str]:
+    texts: list[str] = []
+    for small in line.body:
+        if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
+            origin = "." * len(small.relative) + (module.code_for_node(small.module) if small.module else "")
+            texts += [f"from {origin} import {module.code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT))}" for a in small.names]
+        elif isinstance(small, cst.Import):
+            texts += [f"import {module.code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT))}" for a in small.names]
+    return texts
+
+
+def _is_docstring(line: cst.SimpleStatementLine) -> bool:
+    first = line.body[0]
+    return isinstance(first, cst.Expr) and isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def _is_future(line: cst.SimpleStatementLine) -> bool:
+    first = line.body[0]
+    return isinstance(first, cst.ImportFrom) and first.module is not None and first.module.value == "__future__"
+
+
+def _outline(text: bytes) -> Outline:
+    module = cst.parse_module(text.decode("utf-8"))
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    outliner = _Outliner(text, wrapper)
+    wrapper.module.visit(outliner)
+    docstring = prologue = 0
+    in_prologue = True
+    stretches: list[tuple[int, int]] = []
+    imports: list[str] = []
+    fresh = True
+    for place, node in enumerate(module.body):
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            in_prologue, fresh = False, True
+            continue
+        start, end = outliner.lines_of(node)
+        if isinstance(node, cst.SimpleStatementLine):
+            imports += _import_texts(module, node)
+            if place == 0 and _is_docstring(node):
+                docstring = prologue = end
+            elif in_prologue and _is_future(node):
+                prologue = end
+            else:
+                in_prologue = False
+        else:
+            in_prologue = False
+        if fresh:
+            stretches.append((start, end))
+        else:
+            stretches[-1] = (stretches[-1][0], end)
+        fresh = False
+    return Outline(tuple(outliner.found), docstring, prologue, tuple(stretches), tuple(imports))
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(to_json(_outline(sys.stdin.buffer.read()))))
+    except Exception as error:  # whatever LibCST raises (TypeError, too) means: not read
+        version = getattr(cst, "__version__", "") or getattr(getattr(cst, "_version", None), "version", "")
+        if not version:
+            from importlib.metadata import version as installed
+
+            version = installed("libcst")
+        detail = " ".join(str(error).split())
+        print(f"libcst {version}: {type(error).__name__}: {detail}", file=sys.stderr)
+        sys.exit(1)

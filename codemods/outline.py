@@ -1,0 +1,230 @@
+"""The outline of a module: its definitions, and where its own statements stand. Standard library only.
+
+One ``ast`` pass over the file finds the symbol; only the bytes of that symbol are then parsed with LibCST. A file that this
+interpreter's ``ast`` cannot read (newer syntax) gets its outline from LibCST in a child process instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from codemods.errors import FindingError
+from locales import _
+
+_CHILD = Path(__file__).with_name("newer_syntax.py")
+_CHILD_SECONDS = 120
+MAX_DEPTH = 150  # nodes above a node; LibCST recurses about five frames for each
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function or class. Offsets are bytes of the UTF-8 text; ``start`` is the head of the first decorator's line, ``end`` the
+    offset after the line on which the last statement ends. ``branch`` is the compound statement's part it stands in."""
+
+    qualname: str
+    kind: str  # function | async function | class
+    start: int
+    end: int
+    line: int
+    decorators: tuple[str, ...] = ()
+    branch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """``prologue`` is the offset after the docstring and the ``__future__`` imports; ``docstring`` the one after the docstring (0
+    without one); ``stretches`` are runs of top-level statements between definitions, in whole lines; ``imports`` the texts of
+    the top-level imports, one alias each."""
+
+    definitions: tuple[Definition, ...]
+    docstring: int
+    prologue: int
+    stretches: tuple[tuple[int, int], ...]
+    imports: tuple[str, ...] = ()
+
+    def named(self, qualname: str) -> tuple[Definition, ...]:
+        return tuple(definition for definition in self.definitions if definition.qualname == qualname)
+
+    def around(self, offset: int) -> Definition | None:
+        """The innermost definition whose lines hold ``offset``."""
+        holding = [d for d in self.definitions if d.start <= offset < d.end]
+        return max(holding, key=lambda d: d.start, default=None)
+
+
+class SyntaxUnknownError(FindingError):
+    """Neither this Python nor the installed LibCST can read the file."""
+
+
+_PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
+_Compound = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.ExceptHandler, ast.Match, ast.match_case)
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _branch(parent: ast.AST, part: str) -> str:
+    if part == "orelse":
+        return "else"
+    if part == "finalbody":
+        return "finally"
+    name = type(parent).__name__.lower().removeprefix("async")
+    return {"excepthandler": "except", "match_case": "case", "trystar": "try"}.get(name, name)
+
+
+def _parts(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    for part in _PARTS:
+        for child in getattr(node, part, ()):
+            yield part, child
+
+
+def _lines(text: bytes) -> list[int]:
+    return [0, *(match.end() for match in re.finditer(rb"\r\n|\n|\r", text)), len(text) + 1]
+
+
+def _first_line(node: ast.AST, lines: list[int], text: bytes) -> int:
+    """The 1-based line on which a definition starts: that of its first ``@``, which may stand above the decorator's expression."""
+    decorators = getattr(node, "decorator_list", [])
+    if not decorators:
+        return int(getattr(node, "lineno"))  # noqa: B009
+    line = min(int(decorator.lineno) for decorator in decorators)
+    while line > 1 and not text[lines[line - 1] : lines[line]].lstrip().startswith(b"@"):
+        line -= 1
+    return line
+
+
+def _definitions(tree: ast.Module, lines: list[int], text: bytes) -> Iterator[Definition]:
+    stack: list[tuple[ast.AST, str, str]] = [(child, "", "") for child in reversed(tree.body)]
+    while stack:
+        node, outer, branch = stack.pop()
+        if isinstance(node, (*_Function, ast.ClassDef)):
+            qualname = f"{outer}.{node.name}" if outer else node.name
+            kind = "class" if isinstance(node, ast.ClassDef) else "function"
+            yield Definition(
+                qualname,
+                f"async {kind}" if isinstance(node, ast.AsyncFunctionDef) else kind,
+                lines[_first_line(node, lines, text) - 1],
+                min(lines[node.end_lineno or node.lineno], len(text)),
+                node.lineno,
+                tuple(ast.unparse(decorator) for decorator in node.decorator_list),
+                branch,
+            )
+            stack += [(child, qualname, "") for child in reversed(node.body)]
+        elif isinstance(node, _Compound) or type(node).__name__ == "TryStar":
+            stack += [(child, outer, _branch(node, part)) for part, child in reversed(list(_parts(node)))]
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _stretches(tree: ast.Module, lines: list[int], text: bytes) -> Iterator[tuple[int, int]]:
+    start: int | None = None
+    end = 0
+    for node in tree.body:
+        if isinstance(node, (*_Function, ast.ClassDef)):
+            if start is not None:
+                yield start, end
+            start = None
+            continue
+        start = lines[node.lineno - 1] if start is None else start
+        end = min(lines[node.end_lineno or node.lineno], len(text))
+    if start is not None:
+        yield start, end
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from one_by_one(node)
+
+
+def one_by_one(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """The import's aliases, each as an import statement of its own."""
+    for alias in node.names:
+        single = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], node.level)
+        yield ast.unparse(single)
+
+
+def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int]:
+    docstring = prologue = 0
+    for place, node in enumerate(tree.body):
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if place == 0 and _is_docstring(node):
+            docstring = prologue = min(lines[node.end_lineno or 1], len(text))
+        elif future:
+            prologue = min(lines[node.end_lineno or 1], len(text))
+        else:
+            break
+    return docstring, prologue
+
+
+def outline(text: bytes, path: str = "<source>") -> Outline:
+    """Outline ``text`` (UTF-8, no byte-order mark). Raises SyntaxUnknownError."""
+    try:
+        tree = ast.parse(text.decode("utf-8"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return _outline_by_child(text, path, error)
+    lines = _lines(text)
+    docstring, prologue = _prologue(tree, lines, text)
+    return Outline(
+        tuple(_definitions(tree, lines, text)), docstring, prologue, tuple(_stretches(tree, lines, text)), tuple(_imports(tree))
+    )
+
+
+def _outline_by_child(text: bytes, path: str, error: Exception) -> Outline:
+    command = [sys.executable, "-I", str(_CHILD)]
+    try:
+        child = subprocess.run(command, input=text, capture_output=True, timeout=_CHILD_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        child = subprocess.CompletedProcess(command, -9, b"", b"")
+    if child.returncode != 0:
+        reason = child.stderr.decode("utf-8", "replace").strip().splitlines()
+        line = getattr(error, "lineno", None)
+        raise SyntaxUnknownError(
+            _("the file cannot be parsed"),
+            where=f"{path}:{line}" if line else path,
+            why="; ".join(
+                (
+                    f"Python {sys.version_info.major}.{sys.version_info.minor}: {error}",
+                    f"{reason[-1]}" if reason else _("LibCST stopped with status {code}").format(code=child.returncode),
+                )
+            ),
+            todo=_("a newer LibCST may know the syntax; nothing was written"),
+        )
+    return from_json(json.loads(child.stdout))
+
+
+def to_json(found: Outline) -> dict[str, object]:
+    return asdict(found)
+
+
+def from_json(data: dict[str, object]) -> Outline:
+    definitions = data["definitions"]
+    assert isinstance(definitions, list)
+    return Outline(
+        tuple(Definition(**{**item, "decorators": tuple(item["decorators"])}) for item in definitions),
+        int(str(data["docstring"])),
+        int(str(data["prologue"])),
+        tuple((int(start), int(end)) for start, end in data["stretches"]),  # type: ignore[attr-defined]
+        tuple(str(item) for item in data["imports"]),  # type: ignore[attr-defined]
+    )
+
+
+def nesting(text: bytes) -> int:
+    """How deep the syntax of ``text`` nests, counted without recursion; 0 when ``ast`` cannot read it."""
+    try:
+        tree = ast.parse(text.decode("utf-8"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0
+    deepest = 0
+    stack: list[tuple[ast.AST, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+    return deepest

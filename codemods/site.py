@@ -1,0 +1,245 @@
+"""A site: one matched place in one scope, and how lines get before it, behind it and around it.
+
+A statement that shares its line (``a; b``, ``if x: a``) is first given a line of its own by shared splices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from codemods.errors import FindingError
+from codemods.layout import Text, inside_strings, lay_out
+from codemods.outline import Outline
+from codemods.pattern import Match, substitute
+from codemods.scope import Scope, Statement, flat
+from codemods.source import Source
+from codemods.splice import Indent, Rank, Splice, leading, trailing
+from locales import _
+
+_DIRECTIVE = re.compile(rb"#!|#.*coding[:=]")
+
+
+class MeaningError(FindingError):
+    """The edit would change what the code around it means, so the verb refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a verb does to the bytes of one file."""
+
+    splices: tuple[Splice, ...] = ()
+    indents: tuple[Indent, ...] = ()
+
+
+@dataclass(frozen=True)
+class Site:
+    """``scope`` is None where only the module's outline is needed; ``fields`` are the verb's own keys; ``marker`` may be empty."""
+
+    source: Source
+    outline: Outline
+    scope: Scope | None
+    match: Match | None
+    fields: Mapping[str, str]
+    marker: str = ""
+
+    @property
+    def parsed(self) -> Scope:
+        assert self.scope is not None
+        return self.scope
+
+    @property
+    def first(self) -> Statement:
+        assert self.match is not None
+        return self.match.statements[0]
+
+    @property
+    def last(self) -> Statement:
+        assert self.match is not None
+        return self.match.statements[-1]
+
+    @cached_property
+    def captured(self) -> dict[str, str]:
+        return {name: self.parsed.code(node) for name, node in self.match.captures.items()} if self.match else {}
+
+    def field(self, name: str) -> str:
+        """The verb's key with the captured holes filled in."""
+        return substitute(self.fields[name], self.captured)
+
+    def refuse(self, what: str, offset: int | None = None, todo: str | None = None) -> MeaningError:
+        place = offset if offset is not None else (self.parsed.span(self.first.node)[0] if self.match else 0)
+        return MeaningError(what, where=self.source.where(place), todo=todo)
+
+    # --- layout of the block -------------------------------------------------------------------------------------------
+
+    def unit(self, statement: Statement) -> bytes:
+        """One indentation step of the block that holds the statement."""
+        owner = self._owner_indent(statement)
+        if not statement.suite_on_line:
+            own = self.source.indent_at(self.parsed.span(statement.node)[0])
+            if statement.owner is not None and own.startswith(owner) and own != owner:
+                return own[len(owner) :]
+        return self.file_unit(owner)
+
+    def file_unit(self, indent: bytes = b"") -> bytes:
+        """The first indentation of the file; a tab when ``indent`` is made of tabs; else four blanks."""
+        if indent.startswith(b"\t"):
+            return b"\t"
+        found = re.search(rb"^(?:(?:async )?def|class) .*:[ \t]*\r?\n([ \t]+)\S", self.source.text, re.MULTILINE)
+        return found.group(1) if found else b"    "
+
+    def _owner_indent(self, statement: Statement) -> bytes:
+        return self.source.indent_at(self.parsed.span(statement.owner)[0]) if statement.owner is not None else b""
+
+    def indent(self, statement: Statement) -> bytes:
+        if statement.suite_on_line:
+            return self._owner_indent(statement) + self.unit(statement)
+        return self.source.indent_at(self.parsed.span(statement.node)[0])
+
+    def lines(self, code: str, indent: bytes, unit: bytes, offset: int, marker: bool = True) -> Text:
+        return lay_out(code, indent, unit, self.source.newline_near(offset), self.marker if marker else "")
+
+    # --- a line of its own ---------------------------------------------------------------------------------------------
+
+    def _siblings(self, statement: Statement) -> tuple[Statement, ...]:
+        row = flat(statement.block, statement.owner, statement.depth)
+        return tuple(other for other in row if other.row == statement.row)
+
+    def _gap_before(self, statement: Statement) -> list[Splice]:
+        """Open the one-line suite, and break the line before the statement when it is not the first on it."""
+        start = self.parsed.span(statement.node)[0]
+        splices = []
+        if statement.suite_on_line:
+            first = self.parsed.span(self._siblings(statement)[0].node)[0]
+            splices.append(self._line_break(first, statement, b" \t\\\r\n"))
+        if statement.column:
+            splices.append(self._line_break(start, statement, b" \t;\\\r\n"))
+        return splices
+
+    def _line_break(self, start: int, statement: Statement, blank: bytes) -> Splice:
+        text = self.source.text
+        begin = len(text[:start].rstrip(blank))
+        newline = self.source.newline_near(start)
+        inserted = newline + self.indent(statement)
+        return Splice(begin, text[begin:start], inserted, shared=True, rank=(-1, 0, 0), lines=(len(newline),))
+
+    def _next_on_line(self, statement: Statement) -> Statement | None:
+        siblings = self._siblings(statement)
+        return siblings[statement.column + 1] if statement.column + 1 < len(siblings) else None
+
+    def alone(self, first: Statement, last: Statement) -> list[Splice]:
+        """Line breaks that give the run from ``first`` to ``last`` lines of its own."""
+        following = self._next_on_line(last)
+        breaks = [*self._gap_before(first), *(self._gap_before(following) if following else [])]
+        return list(dict.fromkeys(breaks))
+
+    def statement_start(self, statement: Statement) -> int:
+        """The head of the statement's first line, that of its first decorator when it has one."""
+        node = statement.node
+        decorated = isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.decorators
+        start = self.parsed.span(node.decorators[0] if decorated else node)[0]
+        return self.source.line_start(start)
+
+    # --- insertions ----------------------------------------------------------------------------------------------------
+
+    def before(self, statement: Statement, text: Text, rank: Rank | None = None, above_comments: bool = True) -> list[Splice]:
+        """Whole lines before a statement; above the comment that belongs to it."""
+        start = self.parsed.span(statement.node)[0]
+        rank = rank or leading()
+        if statement.suite_on_line or statement.column:
+            return [*self._gap_before(statement), self._inline(start, text, self.indent(statement), rank)]
+        offset = self.statement_start(statement)
+        if above_comments:
+            offset = self._comment_above(offset)
+        return [Splice(offset, b"", text.data, rank=rank, lines=text.lines)]
+
+    def after(self, statement: Statement, text: Text, rank: Rank | None = None) -> list[Splice]:
+        """Whole lines behind a statement, its trailing comment included."""
+        rank = rank or trailing(statement.depth)
+        opening = self._gap_before(statement)[:1] if statement.suite_on_line else []
+        following = self._next_on_line(statement)
+        if following is not None:
+            start = self.parsed.span(following.node)[0]
+            return [*self._gap_before(following), self._inline(start, text, self.indent(statement), rank)]
+        return [*opening, self.at_line_end(self.parsed.span(statement.node)[1], text, rank)]
+
+    def at_line_end(self, offset: int, text: Text, rank: Rank) -> Splice:
+        """Whole lines after the line of ``offset``; a file without a final newline stays so."""
+        end = self.source.line_end(offset)
+        if end == len(self.source.text) and not self.source.text.endswith(b"\n") and self.source.text:
+            newline = self.source.newline_near(offset)
+            data = newline + text.data.removesuffix(newline)
+            return Splice(end, b"", data, rank=rank, lines=tuple(line + len(newline) for line in text.lines))
+        return Splice(end, b"", text.data, rank=rank, lines=text.lines)
+
+    def _inline(self, start: int, text: Text, indent: bytes, rank: Rank) -> Splice:
+        """Lines in front of a statement whose indent is already written: the first line goes without, the statement gets one."""
+        body = text.data.removeprefix(indent)
+        shift = len(text.data) - len(body)
+        lines = (*(line - shift for line in text.lines if line >= shift), len(body))
+        return Splice(start, b"", body + indent, rank=rank, lines=lines)
+
+    def _comment_above(self, offset: int) -> int:
+        """The head of the comment block that ends on the line above, at the same indentation; a file's opening comment stays on top."""
+        text, here = self.source.text, self.source.indent_at(offset)
+        top = offset
+        while top > 0:
+            above = self.source.line_start(top - 1)
+            line = text[above:top]
+            if not line.startswith(here + b"#") or _DIRECTIVE.match(line.lstrip()):
+                break
+            top = above
+        return offset if top == 0 else top
+
+    def first_line(self) -> int:
+        """The offset after the header's last line of the scope's body."""
+        start = self.source.line_start(self.parsed.span(flat(self.parsed.body)[0].node)[0])
+        while start > 0:
+            above = self.source.line_start(start - 1)
+            line = self.source.text[above:start].strip()
+            if line and not line.startswith(b"#"):
+                break
+            start = above
+        return start
+
+    # --- around --------------------------------------------------------------------------------------------------------
+
+    def around(self, statements: Sequence[Statement], enter: str, final: str) -> Change:
+        """``enter``, then the statements in a ``try`` with ``final`` as its ``finally``: insert-only, an indent for each line."""
+        first, last = statements[0], statements[-1]
+        start, end = self.parsed.span(first.node)[0], self.parsed.span(last.node)[1]
+        indent, unit = self.indent(first), self.unit(first)
+        head = self.lines("try:", indent, unit, start)
+        if enter:
+            head = self.lines(enter, indent, unit, start) + self.lines("try:", indent, unit, start, marker=False)
+        tail = self.lines("finally:", indent, unit, end) + self.lines(final, indent + unit, unit, end, marker=False)
+        opening = self.before(first, head, leading(1), above_comments=False)
+        if first.suite_on_line or first.column:  # the statement's own indent is the end of the opening
+            opened = opening[-1]
+            opening[-1] = Splice(opened.start, b"", opened.inserted + unit, rank=opened.rank, lines=opened.lines)
+        closing = self.after(last, tail, trailing(last.depth, 0))
+        splices = tuple(dict.fromkeys([*opening, *closing]))
+        whole = not (first.suite_on_line or first.column)
+        lines = self._indentable(self.statement_start(first) if whole else start, end, whole)
+        return Change(splices, (Indent(unit, lines, splices.index(opening[-1]), splices.index(closing[-1])),))
+
+    def _indentable(self, start: int, end: int, whole: bool) -> tuple[int, ...]:
+        """The heads of the non-blank lines of [start, end) that do not begin inside a string."""
+        text = self.source.text[start:end]
+        inside = inside_strings(_dedented(text, self.source.indent_at(start) if whole else b""))
+        found, offset = [], start
+        for number, line in enumerate(text.split(b"\n"), 1):
+            if line.strip() and number not in inside and not (number == 1 and not whole):
+                found.append(offset)
+            offset += len(line) + 1
+        return tuple(found)
+
+
+def _dedented(text: bytes, indent: bytes) -> str:
+    """For the tokenizer only: a header above makes indented code legal without moving a line number."""
+    lines = text.decode("utf-8").replace("\r\n", "\n")
+    return lines if not indent else lines.removeprefix(indent.decode()).replace("\n" + indent.decode(), "\n")

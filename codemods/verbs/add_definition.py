@@ -1,0 +1,61 @@
+"""A method or an attribute for a class, a function for a module. A name that is there already is refused."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from codemods.errors import InvalidError
+from codemods.fields import Field
+from codemods.layout import Text
+from codemods.scope import flat
+from codemods.site import Change, Site
+from codemods.splice import trailing
+from codemods.verbs.body_end import at_module_end, last_statement
+from codemods.verbs.body_start import at_body_start
+from codemods.verbs.verb import CLASS, MODULE, Verb
+from locales import _
+
+
+def _function_name(code: str) -> str:
+    try:
+        body = cst.parse_module(code.strip("\n") + "\n").body
+    except Exception as error:  # LibCST raises TypeError and RecursionError beside its own
+        raise InvalidError(_("the code to add cannot be parsed"), why=" ".join(str(error).split())) from error
+    if len(body) != 1 or not isinstance(body[0], cst.FunctionDef):
+        raise InvalidError(_("the code to add has to be one function"))
+    return body[0].name.value
+
+
+def _refuse_twin(site: Site, name: str) -> None:
+    for twin in site.outline.named(name):
+        raise site.refuse(_("`{name}` is there already").format(name=name), twin.start)
+
+
+def method(site: Site) -> Change:
+    code = site.fields["add_method"]
+    _refuse_twin(site, f"{site.parsed.name}.{_function_name(code)}")
+    last = last_statement(site)
+    end = site.parsed.span(last.node)[1]
+    newline = site.source.newline_near(end)
+    text = Text(newline, ()) + site.lines(code, site.indent(last), site.unit(last), end)
+    return Change(tuple(site.after(last, text, trailing(last.depth, 2))))
+
+
+def function(site: Site) -> Change:
+    code = site.fields["add_function"]
+    _refuse_twin(site, _function_name(code))
+    return Change((at_module_end(site, code, blank_lines=2),))
+
+
+def attribute(site: Site) -> Change:
+    name = site.fields["add_attribute"].partition("=")[0].partition(":")[0].strip()
+    for statement in flat(site.parsed.body, site.parsed.node):
+        targets = getattr(statement.node, "targets", None) or [statement.node]
+        if any(getattr(getattr(t, "target", None), "value", None) == name for t in targets):
+            raise site.refuse(_("`{name}` is there already").format(name=name), site.parsed.span(statement.node)[0])
+    return Change(tuple(at_body_start(site, site.fields["add_attribute"])))
+
+
+METHOD = Verb({"add_method": Field("code", "the method, at the end of the class")}, method, scopes=(CLASS,))
+FUNCTION_ = Verb({"add_function": Field("code", "the function, at the end of the module")}, function, scopes=(MODULE,), parses=False)
+ATTRIBUTE = Verb({"add_attribute": Field("code", "`name = value`, at the start of the class")}, attribute, scopes=(CLASS,))

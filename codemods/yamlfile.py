@@ -1,0 +1,164 @@
+"""A YAML file, read strictly: every value knows its line, every key is declared, and nothing in it can run or explode."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codemods.errors import InvalidError
+from codemods.fields import Field
+from locales import _
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 30
+_TAG = "tag:yaml.org,2002:"
+
+
+class RecipeError(InvalidError):
+    """A recipe, or another YAML file of ours, is not valid."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A table that was read, with the line of the table and of each key."""
+
+    values: Mapping[str, Any]
+    path: Path
+    line: int
+    lines: Mapping[str, int]
+
+    def where(self, key: str | None = None) -> str:
+        return f"{self.path}:{self.lines.get(key, self.line) if key else self.line}"
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.values.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.values
+
+
+class _Reader:
+    """Turns composed YAML nodes into plain values, checked against the declared fields."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seen: set[int] = set()
+
+    def error(self, node: Any, what: str, todo: str | None = None) -> RecipeError:
+        mark = node.start_mark
+        return RecipeError(what, where=f"{self.path}:{mark.line + 1}:{mark.column + 1}", todo=todo)
+
+    def visit(self, node: Any, depth: int) -> None:
+        """Each node is used once: an alias may multiply without end."""
+        if id(node) in self.seen:
+            raise self.error(node, _("YAML aliases are not allowed here"), _("write the value out"))
+        self.seen.add(id(node))
+        if depth > MAX_DEPTH:
+            raise self.error(node, _("the YAML nests too deep"))
+
+    def pairs(self, node: Any, depth: int) -> Iterator[tuple[str, Any, Any]]:
+        self.visit(node, depth)
+        if node.id != "mapping":
+            raise self.error(node, _("a table of `key: value` lines is wanted here"))
+        known: set[str] = set()
+        for key, value in node.value:
+            if key.id != "scalar" or key.tag != _TAG + "str":
+                raise self.error(key, _("a key has to be a plain word"))
+            if key.value in known:
+                raise self.error(key, _("the key `{key}` stands here twice").format(key=key.value))
+            known.add(key.value)
+            yield key.value, key, value
+
+    def table(self, node: Any, fields: Mapping[str, Field], depth: int) -> Located:
+        values: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        for name, key, value in self.pairs(node, depth):
+            if name not in fields:
+                near = difflib.get_close_matches(name, fields, 1)
+                hint = _("did you mean `{near}`?").format(near=near[0]) if near else _("known: {keys}").format(keys=", ".join(fields))
+                raise self.error(key, _("unknown key `{key}`").format(key=name), hint)
+            values[name] = self.value(value, fields[name], depth + 1)
+            lines[name] = key.start_mark.line + 1
+        for name, field in fields.items():
+            if field.required and name not in values:
+                raise self.error(node, _("the key `{key}` is missing").format(key=name), field.help)
+        return Located(values, self.path, node.start_mark.line + 1, lines)
+
+    def value(self, node: Any, field: Field, depth: int) -> Any:
+        if field.kind == "table":
+            return self.table(node, field.fields, depth)
+        if field.kind == "mapping":
+            return {name: self.table(value, field.fields, depth + 1) for name, _key, value in self.pairs(node, depth)}
+        if field.kind in ("tables", "texts"):
+            self.visit(node, depth)
+            if node.id != "sequence":
+                raise self.error(node, _("a list is wanted here"))
+            one = Field("text", field.help) if field.kind == "texts" else Field("table", field.help, fields=field.fields)
+            return [self.value(item, one, depth + 1) for item in node.value]
+        self.visit(node, depth)
+        if node.id != "scalar":
+            raise self.error(node, _("a single value is wanted here"))
+        return self.scalar(node, field)
+
+    def scalar(self, node: Any, field: Field) -> Any:
+        tag = node.tag.removeprefix(_TAG)
+        if field.kind == "integer" or (field.kind == "value" and tag == "int"):
+            if tag != "int" or not node.value.lstrip("+-").isdigit() or len(node.value) > 18:
+                raise self.error(node, _("a whole number is wanted here"))
+            return int(node.value)
+        if field.kind == "flag" or (field.kind == "value" and tag == "bool"):
+            if tag != "bool":
+                raise self.error(node, _("`true` or `false` is wanted here"))
+            return node.value.lower() == "true"
+        if tag != "str":
+            raise self.error(
+                node,
+                _("`{value}` is a YAML {kind} here; text is wanted").format(value=node.value, kind=tag),
+                _('put it in quotes: "{value}"').format(value=node.value),
+            )
+        if field.kind == "choice" and node.value not in field.choices:
+            raise self.error(node, _("`{value}` is none of: {choices}").format(value=node.value, choices=", ".join(field.choices)))
+        if not node.value.strip():
+            raise self.error(node, _("the value is empty"))
+        return node.value
+
+
+def read_yaml(path: Path, fields: Mapping[str, Field]) -> Located:
+    """Read ``path`` as a table with these fields. Raises RecipeError with line and column."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    data = _bytes_of(path)
+    try:
+        node = YAML(typ="safe", pure=True).compose(io.StringIO(data.decode("utf-8-sig")))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise RecipeError(_("this is not valid YAML"), where=where, why=" ".join(str(error.problem).split())) from error
+    except (YAMLError, UnicodeDecodeError, ValueError) as error:
+        raise RecipeError(_("this is not valid YAML"), where=str(path), why=" ".join(str(error).split())[:200]) from error
+    except RecursionError as error:
+        raise RecipeError(_("the YAML nests too deep"), where=str(path)) from error
+    if node is None:
+        raise RecipeError(_("the file is empty"), where=str(path))
+    return _Reader(path).table(node, fields, 0)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise RecipeError(_("there is no such file"), where=str(path))
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RecipeError(_("the file cannot be read"), where=str(path), why=error.strerror) from error
+    if len(data) > MAX_BYTES:
+        raise RecipeError(_("the file is larger than {size} bytes").format(size=MAX_BYTES), where=str(path))
+    return data
