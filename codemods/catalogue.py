@@ -16,7 +16,10 @@ FRAMEWORK = {
     "framework": Field("text", "the framework's name", required=True),
     "package": Field("text", "its top-level Python package", required=True),
     "version_files": Field(
-        "tables", "where the tree states its version", required=True, fields={"file": Field("text", "a text file, or a .py with __version__", required=True)}
+        "tables",
+        "where the tree states its version",
+        required=True,
+        fields={"file": Field("text", "a text file, or a .py with __version__", required=True)},
     ),
     "probes": Field(
         "tables",

@@ -67,11 +67,12 @@ def _compile_there(files: Sequence[tuple[str, bytes]], python: str) -> tuple[str
         answers = [tuple(answer) if answer else None for answer in result["answers"]]
         if len(answers) != len(files):
             raise ValueError(_("it answered for {count} files").format(count=len(answers)))
-        return str(result["python"]), answers  # type: ignore[return-value]
+        return str(result["python"]), answers
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         reason = getattr(error, "stderr", "") or str(error)
         raise InterpreterError(
-            _("{python} does not work as a Python interpreter").format(python=python), why=" ".join(str(reason).split())[-300:]
+            _("{python} does not work as a Python interpreter").format(python=python),
+            why=" ".join(str(reason).split())[-300:],
         ) from error
 
 
@@ -81,9 +82,17 @@ def check(files: Sequence[tuple[str, bytes | None, bytes]], python: str | None =
     Raises UncheckableError, BrokenByEditError or InterpreterError; files that are no Python are not compiled.
     """
     sources = [(path, base, after) for path, base, after in files if path.endswith((".py", ".pyi"))]
-    run = (lambda work: _compile_there(work, python)) if python and Path(python) != Path(sys.executable) else _compile_here
+    run = (
+        (lambda work: _compile_there(work, python))
+        if python and Path(python) != Path(sys.executable)
+        else _compile_here
+    )
     version, answers = run([(path, after) for path, _base, after in sources])
-    failed = [(path, base, answer) for (path, base, _after), answer in zip(sources, answers, strict=True) if answer is not None]
+    failed = [
+        (path, base, answer)
+        for (path, base, _after), answer in zip(sources, answers, strict=True)
+        if answer is not None
+    ]
     if failed:
         _blame(failed, version, run([(path, base or b"") for path, base, _answer in failed])[1])
     verdicts = {path: _("not Python") for path, _base, _after in files}
@@ -91,12 +100,16 @@ def check(files: Sequence[tuple[str, bytes | None, bytes]], python: str | None =
 
 
 def _blame(
-    failed: Sequence[tuple[str, bytes | None, tuple[int | None, str]]], version: str, before: Sequence[tuple[int | None, str] | None]
+    failed: Sequence[tuple[str, bytes | None, tuple[int | None, str]]],
+    version: str,
+    before: Sequence[tuple[int | None, str] | None],
 ) -> None:
     for (path, _base, answer), was in zip(failed, before, strict=True):
         if was is not None:
             raise UncheckableError(
-                _("{path} cannot be checked by {version}: it does not compile even without our edits").format(path=path, version=version),
+                _("{path} cannot be checked by {version}: it does not compile even without our edits").format(
+                    path=path, version=version
+                ),
                 where=f"{path}:{was[0]}" if was[0] else path,
                 why=was[1],
                 todo=_("name the framework's own interpreter with --python; nothing was written"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
 
 from codemods import misses
 from codemods.errors import FindingError, ProbePatchError
@@ -12,11 +11,9 @@ from codemods.outline import Definition
 from codemods.pattern import Pattern, PatternError, compile_statements, find_expressions, find_statements
 from codemods.recipe import Edit, Place
 from codemods.scope import Scope
+from codemods.target import Target
 from codemods.verbs.verb import EXPRESSION, STATEMENT
 from locales import _
-
-if TYPE_CHECKING:
-    from codemods.locate import Target
 
 SHOWN = 3
 _LEAST = 0.55  # below this likeness a candidate is no help
@@ -26,10 +23,17 @@ _SEARCHED = 60  # definitions parsed in search of the anchor
 def symbol_missing(target: Target, place: Place) -> FindingError:
     names = [d.qualname for d in target.outline.definitions]
     last = place.symbol.rpartition(".")[2]
-    scored = [(1.0 if name.rpartition(".")[2] == last else _likeness(place.symbol, name), name) for name in dict.fromkeys(names)]
+    scored = [
+        (1.0 if name.rpartition(".")[2] == last else _likeness(place.symbol, name), name)
+        for name in dict.fromkeys(names)
+    ]
     near = sorted((item for item in scored if item[0] >= _LEAST), key=lambda item: -item[0])[:SHOWN]
-    details = [f"{target.source.path}:{target.outline.named(name)[0].line}: in: {name}  ({score:.2f})" for score, name in near]
-    verb_text = next((place.fields[key] for key in ("before", "after", "around", "replace", "delete") if key in place.fields), "")
+    details = [
+        f"{target.source.path}:{target.outline.named(name)[0].line}: in: {name}  ({score:.2f})" for score, name in near
+    ]
+    verb_text = next(
+        (place.fields[key] for key in ("before", "after", "around", "replace", "delete") if key in place.fields), ""
+    )
     if verb_text:
         details += [line for line in _elsewhere(target, compile_statements(verb_text)) if line not in details]
     return misses.SymbolMissingError(
@@ -47,7 +51,9 @@ def no_match(target: Target, edit: Edit, place: Place, pattern: Pattern, scopes:
     return misses.NoMatchError(
         _("the anchor is not there"),
         where=f"{target.source.path}: {place.symbol or _('module')}",
-        why=_("what the edit would insert stands there already (upstream?)") if already else f"{edit.verb.name}: {pattern.text.strip()}",
+        why=_("what the edit would insert stands there already (upstream?)")
+        if already
+        else f"{edit.verb.name}: {pattern.text.strip()}",
         todo=_("the nearest, as hints only:") if details else _("no candidate is near"),
         details=tuple(details),
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Field:
-    """``kind``: text, code, pattern, version, integer, flag, texts (a list of text), table, tables (a list of tables), mapping (free keys,
-    each a table of ``fields``), value (text, integer or flag), choice (one of ``choices``)."""
+    """``kind``: text, code, pattern, version, integer, flag, texts (a list of text), table, tables (a list of tables),
+    mapping (free keys, each a table of ``fields``), value (text, integer or flag), choice (one of ``choices``)."""
 
     kind: str
     help: str

@@ -10,11 +10,13 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from codemods.catalogue import Framework, Probe, catalogue, frameworks
+from codemods.catalogue import Framework, catalogue, frameworks
 from codemods.errors import FindingError, ProbePatchError, UsageError
-from codemods.locate import Target, matches_in
+from codemods.locate import matches_in
+from codemods.outline import Definition
 from codemods.pattern import compile_statements
 from codemods.recipe import Recipe, Requirement
+from codemods.target import Target
 from locales import _
 
 _MAX_VERSION_BYTES = 200_000
@@ -103,7 +105,9 @@ class _Reader:
             definitions = target.outline.named(symbol) if symbol else ()
             if not has:
                 return bool(definitions)
-            places = [(d.start, d.end, d) for d in definitions] or [(s, e, None) for s, e in target.outline.stretches if not symbol]
+            places: list[tuple[int, int, Definition | None]] = [(d.start, d.end, d) for d in definitions]
+            if not symbol:
+                places = [(start, end, None) for start, end in target.outline.stretches]
             pattern = compile_statements(has)
             return any(matches_in(pattern, target.scope(start, end, definition)) for start, end, definition in places)
         except ProbePatchError:
@@ -144,22 +148,44 @@ class _Evidence:
         missing = [need for need in recipe.requires if not self.reader.holds(need.file, need.symbol, need.has)]
         if self.declared is not None and not self.declared.is_devrelease and self.agree is not False:
             if self.declared not in recipe.versions:
-                reason = _("version {version} is outside of {range}").format(version=self.declared, range=recipe.versions)
+                reason = _("version {version} is outside of {range}").format(
+                    version=self.declared, range=recipe.versions
+                )
                 return Fit(recipe, False, reason)
             if missing:
-                return Fit(recipe, False, _("version {version} fits, but {need}").format(version=self.declared, need=_lack(missing[0])))
-            return Fit(recipe, True, _("version {version} is in {range}").format(version=self.declared, range=recipe.versions))
+                return Fit(
+                    recipe,
+                    False,
+                    _("version {version} fits, but {need}").format(version=self.declared, need=_lack(missing[0])),
+                )
+            return Fit(
+                recipe, True, _("version {version} is in {range}").format(version=self.declared, range=recipe.versions)
+            )
         return self._by_probes(recipe, missing)
 
     def _by_probes(self, recipe: Recipe, missing: list[Requirement]) -> Fit:
         stated = str(self.declared) if self.declared is not None else _("unknown")
         if missing:
-            return Fit(recipe, False, _("declared version {version}; {need}").format(version=stated, need=_lack(missing[0])))
-        tried = [version for version in recipe.verified if Version(version) in self.probed and Version(version) in recipe.versions]
+            return Fit(
+                recipe, False, _("declared version {version}; {need}").format(version=stated, need=_lack(missing[0]))
+            )
+        tried = [
+            version
+            for version in recipe.verified
+            if Version(version) in self.probed and Version(version) in recipe.versions
+        ]
         if not tried or not recipe.requires:
-            return Fit(recipe, False, _("declared version {version}; the tree's contents do not show that it fits").format(version=stated))
+            return Fit(
+                recipe,
+                False,
+                _("declared version {version}; the tree's contents do not show that it fits").format(version=stated),
+            )
         return Fit(
-            recipe, True, _("declared version {version}; the tree's contents are those of {like}").format(version=stated, like=", ".join(tried))
+            recipe,
+            True,
+            _("declared version {version}; the tree's contents are those of {like}").format(
+                version=stated, like=", ".join(tried)
+            ),
         )
 
 
@@ -175,10 +201,13 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
-def choose(identity: Identity, side: str | None = None, ids: Sequence[str] = (), files: Sequence[Recipe] = ()) -> Chosen:
+def choose(
+    identity: Identity, side: str | None = None, ids: Sequence[str] = (), files: Sequence[Recipe] = ()
+) -> Chosen:
     """The recipes asked for, or all that fit; of those that exclude each other the one that the framework runs by default.
 
-    ``files`` are recipes given by path: their versions are checked where the tree's version is known. Raises NotFittingError, UsageError.
+    ``files`` are recipes given by path: their versions are checked where the tree's version is known.
+    Raises NotFittingError, UsageError.
     """
     if ids or files:
         recipes = (*_by_id(identity, ids), *(_checked(identity, recipe) for recipe in files))
@@ -201,8 +230,12 @@ def _by_id(identity: Identity, ids: Sequence[str]) -> list[Recipe]:
         fit = known.get(name)
         if fit is None:
             other = {recipe.id for recipe in catalogue()} if not known else set()
-            what = _("the recipe `{name}` is for another framework") if name in other else _("there is no recipe `{name}`")
-            raise UsageError(what.format(name=name), todo=_("known here: {names}").format(names=", ".join(known) or "-"))
+            what = (
+                _("the recipe `{name}` is for another framework") if name in other else _("there is no recipe `{name}`")
+            )
+            raise UsageError(
+                what.format(name=name), todo=_("known here: {names}").format(names=", ".join(known) or "-")
+            )
         if not fit.fits:
             raise NotFittingError(_("the recipe `{name}` does not fit this tree").format(name=name), why=fit.reason)
         found.append(fit.recipe)
@@ -213,7 +246,9 @@ def _checked(identity: Identity, recipe: Recipe) -> Recipe:
     framework = identity.framework
     if framework is not None and framework.name != recipe.framework:
         raise NotFittingError(
-            _("the recipe `{name}` is for {theirs}, this tree is {ours}").format(name=recipe.id, theirs=recipe.framework, ours=framework.name)
+            _("the recipe `{name}` is for {theirs}, this tree is {ours}").format(
+                name=recipe.id, theirs=recipe.framework, ours=framework.name
+            )
         )
     if framework is not None and identity.version is not None and identity.version not in recipe.versions:
         raise NotFittingError(
@@ -230,7 +265,10 @@ def _without_conflict(chosen: Chosen) -> Chosen:
             continue
         other = groups.setdefault(recipe.alternative.group, recipe.id)
         if other != recipe.id:
-            raise UsageError(_("{first} and {second} exclude each other").format(first=other, second=recipe.id), todo=_("name one of them"))
+            raise UsageError(
+                _("{first} and {second} exclude each other").format(first=other, second=recipe.id),
+                todo=_("name one of them"),
+            )
     return chosen
 
 
@@ -254,7 +292,9 @@ def _default_of(identity: Identity, rivals: Sequence[Recipe]) -> Recipe:
     version = identity.version
     for recipe in rivals:
         assert recipe.alternative is not None
-        tried = [version] if version is not None else [Version(v) for v in recipe.verified if Version(v) in identity.probed]
+        tried = (
+            [version] if version is not None else [Version(v) for v in recipe.verified if Version(v) in identity.probed]
+        )
         if any(v in recipe.alternative.default for v in tried):
             return recipe
     return rivals[0]

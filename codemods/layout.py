@@ -44,7 +44,11 @@ def inside_strings(code: str) -> set[int]:
 
 
 def _author_unit(lines: list[str], inside: set[int]) -> int:
-    widths = [len(line) - len(line.lstrip(" ")) for number, line in enumerate(lines, 1) if line.strip() and number not in inside]
+    widths = [
+        len(line) - len(line.lstrip(" "))
+        for number, line in enumerate(lines, 1)
+        if line.strip() and number not in inside
+    ]
     return min((width for width in widths if width), default=4)
 
 

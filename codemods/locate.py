@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
 
 from codemods import diagnose, misses
 from codemods.errors import FindingError
-from codemods.outline import Definition, Outline, outline
+from codemods.outline import Definition
 from codemods.pattern import Match, Pattern, compile_expression, compile_statements, find_expressions, find_statements
 from codemods.recipe import Edit, Place
-from codemods.scope import Definitions, Scope, parse_scope
+from codemods.scope import Definitions, Scope
 from codemods.site import Site
-from codemods.source import Source, read_source
+from codemods.target import Target
 from codemods.verbs.verb import CLASS, EXPRESSION, FUNCTION, MODULE
 from locales import _
-
-
-@dataclass
-class Target:
-    """One base file during planning: read, outlined and parsed once, and only as far as edits ask for it."""
-
-    source: Source
-    _outline: Outline | None = None
-    _scopes: dict[tuple[int, int], Scope] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, path: str, base: bytes) -> Target:
-        return cls(read_source(path, base))
-
-    @property
-    def outline(self) -> Outline:
-        if self._outline is None:
-            self._outline = outline(self.source.text, self.source.path)
-        return self._outline
-
-    def scope(self, start: int, end: int, definition: Definition | None) -> Scope:
-        key = (start, end)
-        if key not in self._scopes:
-            self._scopes[key] = parse_scope(self.source, start, end, definition)
-        return self._scopes[key]
 
 
 def find_sites(target: Target, edit: Edit, place: Place, marker: str) -> list[Site]:
     """The sites of one place. Raises a finding when there are not exactly as many as expected."""
     verb = edit.verb
     if not verb.anchor:
-        scope = _definition_scope(target, edit, place) if place.symbol else None
-        _check_kind(edit, MODULE if not place.symbol else "", place)
-        return [Site(target.source, target.outline, scope, None, place.fields, marker)]
+        definition = _definition(target, edit, place) if place.symbol else None
+        _check_kind(edit, "" if definition else MODULE, place)
+        return [Site(target, definition, None, None, place.fields, marker)]
     pattern = _pattern(edit, place)
     scopes = [_definition_scope(target, edit, place)] if place.symbol else _module_scopes(target, pattern)
     found = [(scope, match) for scope in scopes for match in _matches(pattern, scope)]
@@ -59,7 +33,7 @@ def find_sites(target: Target, edit: Edit, place: Place, marker: str) -> list[Si
         raise _wrong_count(target, edit, place, pattern, found, scopes)
     if place.nth is not None:
         found = [found[place.nth - 1]]
-    return [Site(target.source, target.outline, scope, match, place.fields, marker) for scope, match in found]
+    return [Site(target, scope.definition, scope, match, place.fields, marker) for scope, match in found]
 
 
 def _pattern(edit: Edit, place: Place) -> Pattern:
@@ -82,9 +56,14 @@ def _module_scopes(target: Target, pattern: Pattern) -> list[Scope]:
     return [target.scope(start, end, None) for start, end in sorted(places)]
 
 
-def _definition_scope(target: Target, edit: Edit, place: Place) -> Scope:
+def _definition(target: Target, edit: Edit, place: Place) -> Definition:
     definition = find_definition(target, place)
     _check_kind(edit, CLASS if definition.kind == "class" else FUNCTION, place)
+    return definition
+
+
+def _definition_scope(target: Target, edit: Edit, place: Place) -> Scope:
+    definition = _definition(target, edit, place)
     return target.scope(definition.start, definition.end, definition)
 
 

@@ -41,7 +41,9 @@ class PlanError(FindingError):
 
     def __init__(self, findings: Sequence[ProbePatchError]) -> None:
         count = len(findings)
-        super().__init__(ngettext("{count} edit cannot be planned", "{count} edits cannot be planned", count).format(count=count))
+        super().__init__(
+            ngettext("{count} edit cannot be planned", "{count} edits cannot be planned", count).format(count=count)
+        )
         self.findings = tuple(findings)
         self.exit_code = max(finding.exit_code for finding in findings)
         self.todo = _("nothing was written")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import libcst as cst  # noqa: E402
-from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper  # noqa: E402
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-from codemods.outline import Definition, Outline, to_json  # noqa: E402
+from codemods.outline import Definition, Outline, to_json
 
 _BRANCHES = {"If": "if", "Else": "else", "For": "for", "While": "while", "With": "with", "Try": "try", "TryStar": "try"}
 _BRANCHES |= {"ExceptHandler": "except", "ExceptStarHandler": "except", "Finally": "finally", "MatchCase": "case"}
@@ -65,9 +65,14 @@ def _import_texts(module: cst.Module, line: cst.SimpleStatementLine) -> list[str
     for small in line.body:
         if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
             origin = "." * len(small.relative) + (module.code_for_node(small.module) if small.module else "")
-            texts += [f"from {origin} import {module.code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT))}" for a in small.names]
+            texts += [
+                f"from {origin} import {module.code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT))}"
+                for a in small.names
+            ]
         elif isinstance(small, cst.Import):
-            texts += [f"import {module.code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT))}" for a in small.names]
+            texts += [
+                f"import {module.code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT))}" for a in small.names
+            ]
     return texts
 
 
@@ -117,7 +122,7 @@ def _outline(text: bytes) -> Outline:
 if __name__ == "__main__":
     try:
         print(json.dumps(to_json(_outline(sys.stdin.buffer.read()))))
-    except Exception as error:  # whatever LibCST raises (TypeError, too) means: not read
+    except Exception as error:  # noqa: BLE001 - whatever LibCST raises (TypeError, too) means: not read
         version = getattr(cst, "__version__", "") or getattr(getattr(cst, "_version", None), "version", "")
         if not version:
             from importlib.metadata import version as installed

@@ -63,7 +63,18 @@ class SyntaxUnknownError(FindingError):
 
 
 _PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
-_Compound = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.ExceptHandler, ast.Match, ast.match_case)
+_Compound = (
+    ast.If,
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.With,
+    ast.AsyncWith,
+    ast.Try,
+    ast.ExceptHandler,
+    ast.Match,
+    ast.match_case,
+)
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -146,7 +157,9 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 def one_by_one(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     """The import's aliases, each as an import statement of its own."""
     for alias in node.names:
-        single = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], node.level)
+        single = (
+            ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], node.level)
+        )
         yield ast.unparse(single)
 
 
@@ -172,7 +185,11 @@ def outline(text: bytes, path: str = "<source>") -> Outline:
     lines = _lines(text)
     docstring, prologue = _prologue(tree, lines, text)
     return Outline(
-        tuple(_definitions(tree, lines, text)), docstring, prologue, tuple(_stretches(tree, lines, text)), tuple(_imports(tree))
+        tuple(_definitions(tree, lines, text)),
+        docstring,
+        prologue,
+        tuple(_stretches(tree, lines, text)),
+        tuple(_imports(tree)),
     )
 
 

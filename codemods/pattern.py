@@ -133,7 +133,8 @@ def _parsed(text: str, code: str) -> cst.Module:
         return cst.parse_module(code)
     except Exception as error:  # LibCST raises TypeError and RecursionError beside its own
         raise PatternError(
-            _("the pattern {pattern!r} is no Python code with holes").format(pattern=text), why=" ".join(str(error).split())
+            _("the pattern {pattern!r} is no Python code with holes").format(pattern=text),
+            why=" ".join(str(error).split()),
         ) from error
 
 
@@ -176,7 +177,12 @@ def _expressions(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
 
 
 def _run(
-    pattern: Sequence[cst.CSTNode], at: int, block: Sequence[Statement], place: int, captures: Captures, header_only: bool
+    pattern: Sequence[cst.CSTNode],
+    at: int,
+    block: Sequence[Statement],
+    place: int,
+    captures: Captures,
+    header_only: bool,
 ) -> int | None:
     """The end of the shortest run from ``place`` that the pattern matches from ``at`` on, or None."""
     if at == len(pattern):
@@ -199,7 +205,20 @@ def _is_dots(node: object) -> bool:
     if isinstance(node, cst.Name):
         return node.value == _DOTS
     for field in ("value", "item", "name", "slice"):
-        if isinstance(node, (cst.Expr, cst.Arg, cst.WithItem, cst.Element, cst.StarredElement, cst.ImportAlias, cst.Param, cst.Index, cst.SubscriptElement)) and hasattr(node, field):
+        if isinstance(
+            node,
+            (
+                cst.Expr,
+                cst.Arg,
+                cst.WithItem,
+                cst.Element,
+                cst.StarredElement,
+                cst.ImportAlias,
+                cst.Param,
+                cst.Index,
+                cst.SubscriptElement,
+            ),
+        ) and hasattr(node, field):
             return _is_dots(getattr(node, field))
     return False
 
@@ -225,7 +244,11 @@ def same(pattern: object, node: object, captures: Captures, header_only: bool = 
     if isinstance(pattern, (cst.SimpleString, cst.ConcatenatedString)):
         return _same_text(pattern, node, captures)
     if type(pattern) is not type(node):
-        return isinstance(pattern, cst.BaseSuite) and isinstance(node, cst.BaseSuite) and _same_suite(pattern, node, captures)
+        return (
+            isinstance(pattern, cst.BaseSuite)
+            and isinstance(node, cst.BaseSuite)
+            and _same_suite(pattern, node, captures)
+        )
     if isinstance(pattern, cst.BaseSuite) and isinstance(node, cst.BaseSuite):
         return _same_suite(pattern, node, captures)
     if isinstance(pattern, (cst.Integer, cst.Float, cst.Imaginary)):
@@ -266,7 +289,9 @@ def _same_text(pattern: cst.SimpleString | cst.ConcatenatedString, node: object,
         return False
     left, right = pattern.evaluated_value, node.evaluated_value
     if left is None or right is None:  # a part is an f-string
-        return type(pattern) is type(node) and all(same(getattr(pattern, n), getattr(node, n), captures) for n in ("left", "right"))
+        return type(pattern) is type(node) and all(
+            same(getattr(pattern, n), getattr(node, n), captures) for n in ("left", "right")
+        )
     return type(left) is type(right) and left == right
 
 

@@ -10,11 +10,12 @@ from packaging.version import Version
 
 from codemods import misses
 from codemods.errors import ProbePatchError
-from codemods.locate import Target, find_sites
+from codemods.locate import find_sites
 from codemods.recipe import Edit, Place, Recipe
 from codemods.settings import digest_with, filled_payload
 from codemods.site import Change, Site
 from codemods.splice import PlannedEdit, Splice
+from codemods.target import Target
 from locales import _
 
 ReadBase = Callable[[str], "bytes | None"]
@@ -49,7 +50,11 @@ class _Planning:
         if known is None:
             base = self.read_base(path)
             try:
-                known = Target.of(path, base) if base is not None else misses.FileMissingError(_("the file is not there"), where=path)
+                known = (
+                    Target.of(path, base)
+                    if base is not None
+                    else misses.FileMissingError(_("the file is not there"), where=path)
+                )
             except ProbePatchError as error:
                 known = error
             self.targets[path] = known
@@ -63,10 +68,12 @@ class _Planning:
         place, sites = self.sites(recipe, edit)
         path = self.path(place.file)
         changes = [edit.verb.change(site) for site in sites]
-        if not edit.verb.parses and edit.verb.name == "add_file":
+        if edit.verb.name == "add_file":
             planned = self.added_file(recipe, number, edit, place)
         else:
-            planned = _planned(self.target(path), recipe, number, edit, place, sites, changes, digest_with(recipe, self.values))
+            planned = _planned(
+                self.target(path), recipe, number, edit, place, sites, changes, digest_with(recipe, self.values)
+            )
         self.found.setdefault(path, []).append(planned)
 
     def sites(self, recipe: Recipe, edit: Edit) -> tuple[Place, list[Site]]:
@@ -111,7 +118,14 @@ def _no_alternative(missed: Sequence[ProbePatchError]) -> ProbePatchError:
 
 
 def _planned(
-    target: Target, recipe: Recipe, number: int, edit: Edit, place: Place, sites: list[Site], changes: list[Change], digest: str
+    target: Target,
+    recipe: Recipe,
+    number: int,
+    edit: Edit,
+    place: Place,
+    sites: list[Site],
+    changes: list[Change],
+    digest: str,
 ) -> PlannedEdit:
     source = target.source
     splices: list[Splice] = []
@@ -119,13 +133,15 @@ def _planned(
     for change in changes:
         for indent in change.indents:
             shift = len(splices)
-            indents.append(source.raw_indent(replace(indent, opening=indent.opening + shift, closing=indent.closing + shift)))
+            indents.append(
+                source.raw_indent(replace(indent, opening=indent.opening + shift, closing=indent.closing + shift))
+            )
         splices += [source.raw_splice(splice) for splice in change.splices]
     offset = changes[0].splices[0].start if changes and changes[0].splices else 0
     if sites and sites[0].match is not None:
         offset = sites[0].parsed.span(sites[0].first.node)[0]
-    elif sites and sites[0].scope is not None and sites[0].scope.definition is not None:
-        offset = sites[0].scope.definition.start
+    elif sites and sites[0].definition is not None:
+        offset = sites[0].definition.start
     return PlannedEdit(
         recipe.id,
         edit.id,
@@ -147,7 +163,7 @@ def plan_edits(
     version: Version | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> Planned:
-    """Plan all edits; ``read_base`` gives a file's bytes without our edits by its path in the tree, None when there is no such file.
+    """Plan all edits. ``read_base`` gives a file's bytes without our edits by its path in the tree, None for no such file.
 
     Raises PlanError with every finding, when there is one.
     """

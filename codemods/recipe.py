@@ -12,8 +12,8 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from codemods.errors import InvalidError
-from codemods.fields import Field
 from codemods.pattern import compile_expression, compile_statements, holes_in
+from codemods.recipe_fields import FRAGMENT, RECIPE, VERB_KEYS
 from codemods.verbs import VERBS
 from codemods.verbs.verb import EXPRESSION, STATEMENT, Verb
 from codemods.yamlfile import Located, RecipeError, read_yaml
@@ -24,74 +24,6 @@ PAYLOADS = RECIPES / "payloads"
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _SYMBOL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ENV = re.compile(r"[A-Z][A-Z0-9_]*")
-
-SELECT = {
-    "nth": Field("integer", "the n-th definition of that name, from 1"),
-    "decorator": Field("text", "the definition with this decorator, without its @; `none`: without any"),
-    "branch": Field("choice", "the branch it stands in", choices=("if", "else", "try", "except", "finally", "for", "while", "with", "case")),
-}
-_PLACE = {
-    "file": Field("text", "path in the checkout, from the folder that holds the package"),
-    "in": Field("text", "qualified name of the function or class, nested ones included; without it: the module's own statements"),
-    "select": Field("table", "which of several definitions of one name", fields=SELECT),
-    "nth": Field("integer", "the n-th of exactly `expect` matches, from 1"),
-    "expect": Field("integer", "how many matches there have to be; 1 when not given"),
-}
-_VERB_KEYS: dict[str, Field] = {
-    key: Field(item.kind, item.help, False, item.fields, item.choices) for verb in VERBS.values() for key, item in verb.keys.items()
-}
-ALTERNATIVE = _PLACE | _VERB_KEYS
-EDIT = {
-    "id": Field("text", "the edit's name, unique in the recipe", required=True),
-    "why": Field("text", "what this edit is for; shown in the diff"),
-    **_PLACE,
-    "versions": Field("version", "only for these versions of the framework (PEP 440)"),
-    "any_of": Field("tables", "variants of the place: exactly one has to match", fields=ALTERNATIVE),
-    "marker": Field("flag", "false: no marker comment behind the inserted lines"),
-    **_VERB_KEYS,
-}
-PARAMETER = {
-    "type": Field("choice", "what the value is", required=True, choices=("path", "text", "int", "bool", "choice")),
-    "env": Field("text", "the environment variable that wins at run time", required=True),
-    "default": Field("value", "the value when neither --set nor the environment gives one"),
-    "choices": Field("texts", "the values a choice may have"),
-    "help": Field("text", "what it is for", required=True),
-}
-REQUIREMENT = {
-    "file": Field("text", "path in the checkout", required=True),
-    "symbol": Field("text", "qualified name that has to be there"),
-    "has": Field("pattern", "statements that the symbol (or the module) has to hold"),
-}
-RECIPE = {
-    "recipe": Field("text", "the recipe's id", required=True),
-    "framework": Field("text", "the framework it is for", required=True),
-    "side": Field("choice", "train or infer", required=True, choices=("train", "infer")),
-    "versions": Field("version", "versions of the framework (PEP 440), in quotes", required=True),
-    "why": Field("text", "what the recipe is for", required=True),
-    "upstream": Field("text", "where the framework has this itself, if anywhere"),
-    "remove_when": Field("text", "when the recipe is no longer needed"),
-    "verified": Field("texts", "versions on whose real sources it was tried"),
-    "order": Field("integer", "smaller comes first where two recipes insert at the same place; 0 when not given"),
-    "alternative": Field(
-        "table",
-        "one of several recipes that exclude each other",
-        fields={
-            "group": Field("text", "the name that the excluding recipes share", required=True),
-            "default": Field("version", "versions in which the framework itself takes this way", required=True),
-            "because": Field("text", "how one knows", required=True),
-        },
-    ),
-    "requires": Field("tables", "what the tree has to hold, besides its declared version", fields=REQUIREMENT),
-    "parameters": Field("mapping", "values of a run", fields=PARAMETER),
-    "switches": Field("texts", "environment variables that the inserted code reads"),
-    "include": Field("texts", "fragments (`_name.yaml` beside the recipe) whose edits come first"),
-    "notes": Field("texts", "sentences shown with the diff"),
-    "edits": Field("tables", "the edits", required=True, fields=EDIT),
-}
-FRAGMENT = {
-    "fragment": Field("text", "the fragment's name", required=True),
-    "edits": Field("tables", "the edits", required=True, fields=EDIT),
-}
 
 
 @dataclass(frozen=True)
@@ -172,14 +104,18 @@ def _specifier(table: Located, key: str) -> SpecifierSet:
     try:
         return SpecifierSet(table[key], prereleases=True)
     except InvalidSpecifier as error:
-        raise RecipeError(_("`{value}` is no version range").format(value=table[key]), where=table.where(key), why=str(error)) from error
+        raise RecipeError(
+            _("`{value}` is no version range").format(value=table[key]), where=table.where(key), why=str(error)
+        ) from error
 
 
 def _id_of(table: Located, key: str) -> str:
     value: str = table[key]
     if not _ID.fullmatch(value):
         raise RecipeError(
-            _("`{value}` cannot be a name").format(value=value), where=table.where(key), todo=_("use a-z, 0-9, `.`, `_` and `-`")
+            _("`{value}` cannot be a name").format(value=value),
+            where=table.where(key),
+            todo=_("use a-z, 0-9, `.`, `_` and `-`"),
         )
     return value
 
@@ -187,7 +123,14 @@ def _id_of(table: Located, key: str) -> str:
 def inner_path(value: str, where: str) -> str:
     """A relative path with ``/`` that stays below its root. Raises RecipeError."""
     path = PurePosixPath(value)
-    if path.is_absolute() or ".." in path.parts or "\\" in value or ":" in value or not path.parts or any(ord(c) < 32 for c in value):
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or "\\" in value
+        or ":" in value
+        or not path.parts
+        or any(ord(c) < 32 for c in value)
+    ):
         raise RecipeError(_("the path {path!r} does not stay inside the checkout").format(path=value), where=where)
     return str(path)
 
@@ -215,12 +158,16 @@ def _verb_of(table: Located) -> Verb:
 
 
 def _check_verb_keys(table: Located, verb: Verb, complete: bool) -> None:
-    foreign = [key for key in _VERB_KEYS if key in table and key not in verb.keys]
+    foreign = [key for key in VERB_KEYS if key in table and key not in verb.keys]
     if foreign:
-        raise RecipeError(_("`{verb}` has no key `{key}`").format(verb=verb.name, key=foreign[0]), where=table.where(foreign[0]))
+        raise RecipeError(
+            _("`{verb}` has no key `{key}`").format(verb=verb.name, key=foreign[0]), where=table.where(foreign[0])
+        )
     for key, item in verb.keys.items():
         if complete and item.required and key not in table:
-            raise RecipeError(_("`{verb}` needs the key `{key}`").format(verb=verb.name, key=key), where=table.where(), todo=item.help)
+            raise RecipeError(
+                _("`{verb}` needs the key `{key}`").format(verb=verb.name, key=key), where=table.where(), todo=item.help
+            )
 
 
 def _place(merged: Mapping[str, Any], table: Located, verb: Verb, fields: Mapping[str, str]) -> Place:
@@ -233,7 +180,13 @@ def _place(merged: Mapping[str, Any], table: Located, verb: Verb, fields: Mappin
     if expect < 1 or (nth is not None and not 1 <= nth <= expect):
         raise RecipeError(_("`nth` has to be one of 1 … `expect`, and `expect` at least 1"), where=table.where("nth"))
     place = Place(
-        inner_path(merged["file"], table.where("file")), symbol, dict(getattr(merged.get("select"), "values", {})), nth, expect, fields, table.where()
+        inner_path(merged["file"], table.where("file")),
+        symbol,
+        dict(getattr(merged.get("select"), "values", {})),
+        nth,
+        expect,
+        fields,
+        table.where(),
     )
     _check_code(place, verb, table)
     return place
@@ -263,7 +216,9 @@ def _edit(table: Located) -> Edit:
     places = []
     for variant in variants or [table]:
         _check_verb_keys(variant, verb, complete=False)
-        places.append(_place({**table.values, **variant.values}, variant, verb, {**base_fields, **_verb_fields(variant, verb)}))
+        places.append(
+            _place({**table.values, **variant.values}, variant, verb, {**base_fields, **_verb_fields(variant, verb)})
+        )
     return Edit(
         _id_of(table, "id"),
         table.get("why", ""),
@@ -277,10 +232,15 @@ def _edit(table: Located) -> Edit:
 
 def _parameter(name: str, table: Located) -> Parameter:
     if not name.isidentifier() or not _ENV.fullmatch(table["env"]):
-        raise RecipeError(_("the parameter `{name}` needs a plain name and an UPPER_CASE variable").format(name=name), where=table.where())
+        raise RecipeError(
+            _("the parameter `{name}` needs a plain name and an UPPER_CASE variable").format(name=name),
+            where=table.where(),
+        )
     if (table["type"] == "choice") != ("choices" in table):
         raise RecipeError(_("`choices` goes with the type `choice`"), where=table.where())
-    return Parameter(name, table["type"], table["env"], table.get("default"), tuple(table.get("choices", ())), table["help"])
+    return Parameter(
+        name, table["type"], table["env"], table.get("default"), tuple(table.get("choices", ())), table["help"]
+    )
 
 
 def _payloads(edits: tuple[Edit, ...]) -> dict[str, str]:
@@ -295,9 +255,13 @@ def _payloads(edits: tuple[Edit, ...]) -> dict[str, str]:
             try:
                 found[name] = path.resolve(strict=True).read_bytes().decode("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise RecipeError(_("there is no payload `{name}`").format(name=name), where=place.where, why=str(error)) from error
+                raise RecipeError(
+                    _("there is no payload `{name}`").format(name=name), where=place.where, why=str(error)
+                ) from error
             if not path.resolve().is_relative_to(PAYLOADS.resolve()):
-                raise RecipeError(_("the payload `{name}` lies outside of its folder").format(name=name), where=place.where)
+                raise RecipeError(
+                    _("the payload `{name}` lies outside of its folder").format(name=name), where=place.where
+                )
     return found
 
 
@@ -322,7 +286,10 @@ def load_recipe(path: Path) -> Recipe:
     payloads = _payloads(edits)
     alternative = table.get("alternative")
     digest = hashlib.sha256()
-    for part in (*(file.path.read_bytes() for file in (table, *fragments)), *(text.encode() for text in payloads.values())):
+    for part in (
+        *(file.path.read_bytes() for file in (table, *fragments)),
+        *(text.encode() for text in payloads.values()),
+    ):
         digest.update(hashlib.sha256(part).digest())
     return Recipe(
         id=_id_of(table, "recipe"),
@@ -337,7 +304,9 @@ def load_recipe(path: Path) -> Recipe:
         upstream=table.get("upstream", ""),
         remove_when=table.get("remove_when", ""),
         verified=tuple(table.get("verified", ())),
-        alternative=Alternative(alternative["group"], _specifier(alternative, "default"), alternative["because"]) if alternative else None,
+        alternative=Alternative(alternative["group"], _specifier(alternative, "default"), alternative["because"])
+        if alternative
+        else None,
         requires=tuple(_requirement(item) for item in table.get("requires", ())),
         parameters=tuple(_parameter(name, item) for name, item in table.get("parameters", {}).items()),
         switches=tuple(table.get("switches", ())),

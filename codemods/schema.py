@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codemods.fields import table_schema
-from codemods.recipe import RECIPE
+from codemods.recipe_fields import RECIPE
 from codemods.verbs import VERBS
 
 

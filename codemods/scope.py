@@ -117,7 +117,9 @@ def flat(block: cst.BaseSuite | cst.Module, owner: cst.CSTNode | None = None, de
     found: list[Statement] = []
     for row, item in enumerate(block.body):
         if isinstance(item, cst.SimpleStatementLine):
-            found += [Statement(node, block, owner, row, place, depth, len(item.body)) for place, node in enumerate(item.body)]
+            found += [
+                Statement(node, block, owner, row, place, depth, len(item.body)) for place, node in enumerate(item.body)
+            ]
         elif isinstance(item, cst.BaseCompoundStatement):
             found.append(Statement(item, block, owner, row, 0, depth, 1))
     return tuple(found)
@@ -132,7 +134,11 @@ def suites(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.BaseSuite]]:
     body = getattr(node, "body", None)
     if isinstance(body, cst.BaseSuite):
         yield node, body
-    parts: list[cst.CSTNode | None] = [*getattr(node, "handlers", ()), getattr(node, "orelse", None), getattr(node, "finalbody", None)]
+    parts: list[cst.CSTNode | None] = [
+        *getattr(node, "handlers", ()),
+        getattr(node, "orelse", None),
+        getattr(node, "finalbody", None),
+    ]
     for part in parts:
         if part is not None:
             yield from suites(part)

@@ -32,7 +32,9 @@ def parse_settings(pairs: Sequence[str], recipes: Sequence[Recipe]) -> dict[str,
                 _("no chosen recipe has the parameter `{name}`").format(name=name)
                 if equals
                 else _("`{pair}` is not NAME=VALUE").format(pair=pair),
-                todo=_("did you mean `{near}`?").format(near=near[0]) if near else _("parameters: {names}").format(names=", ".join(known)),
+                todo=_("did you mean `{near}`?").format(near=near[0])
+                if near
+                else _("parameters: {names}").format(names=", ".join(known)),
             )
         values[name] = _typed(known[name], text)
     return values
@@ -50,7 +52,10 @@ def _typed(parameter: Parameter, text: str) -> Any:
     if parameter.type == "text":
         return text
     wanted = ", ".join(parameter.choices) or parameter.type
-    raise SettingError(_("`{text}` is no value for `{name}`").format(text=text, name=parameter.name), todo=_("wanted: {wanted}").format(wanted=wanted))
+    raise SettingError(
+        _("`{text}` is no value for `{name}`").format(text=text, name=parameter.name),
+        todo=_("wanted: {wanted}").format(wanted=wanted),
+    )
 
 
 def filled_payload(text: str, recipe: Recipe, values: Mapping[str, Any]) -> str:

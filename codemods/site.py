@@ -14,12 +14,12 @@ import libcst as cst
 
 from codemods.errors import FindingError
 from codemods.layout import Text, inside_strings, lay_out
-from codemods.outline import Outline
+from codemods.outline import Definition, Outline
 from codemods.pattern import Match, substitute
 from codemods.scope import Scope, Statement, flat
 from codemods.source import Source
 from codemods.splice import Indent, Rank, Splice, leading, trailing
-from locales import _
+from codemods.target import Target
 
 _DIRECTIVE = re.compile(rb"#!|#.*coding[:=]")
 
@@ -38,19 +38,30 @@ class Change:
 
 @dataclass(frozen=True)
 class Site:
-    """``scope`` is None where only the module's outline is needed; ``fields`` are the verb's own keys; ``marker`` may be empty."""
+    """``definition`` is None for the module; ``scope`` holds the match, if any; ``fields`` are the verb's keys."""
 
-    source: Source
-    outline: Outline
+    target: Target
+    definition: Definition | None
     scope: Scope | None
     match: Match | None
     fields: Mapping[str, str]
     marker: str = ""
 
     @property
+    def source(self) -> Source:
+        return self.target.source
+
+    @property
+    def outline(self) -> Outline:
+        return self.target.outline
+
+    @cached_property
     def parsed(self) -> Scope:
-        assert self.scope is not None
-        return self.scope
+        """The scope of the match, else the definition, parsed now if nobody asked for it before."""
+        if self.scope is not None:
+            return self.scope
+        assert self.definition is not None
+        return self.target.scope(self.definition.start, self.definition.end, self.definition)
 
     @property
     def first(self) -> Statement:
@@ -64,11 +75,16 @@ class Site:
 
     @cached_property
     def captured(self) -> dict[str, str]:
-        return {name: self.parsed.code(node) for name, node in self.match.captures.items()} if self.match else {}
+        captures = self.match.captures if self.match else {}
+        return {name: self.parsed.code(node).replace("\r\n", "\n") for name, node in captures.items()}
 
     def field(self, name: str) -> str:
         """The verb's key with the captured holes filled in."""
         return substitute(self.fields[name], self.captured)
+
+    def inline(self, name: str, offset: int) -> bytes:
+        """The verb's key as a part of a line, with the file's own line ending should it break."""
+        return self.field(name).strip().encode("utf-8").replace(b"\n", self.source.newline_near(offset))
 
     def refuse(self, what: str, offset: int | None = None, todo: str | None = None) -> MeaningError:
         place = offset if offset is not None else (self.parsed.span(self.first.node)[0] if self.match else 0)
@@ -140,13 +156,14 @@ class Site:
     def statement_start(self, statement: Statement) -> int:
         """The head of the statement's first line, that of its first decorator when it has one."""
         node = statement.node
-        decorated = isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.decorators
-        start = self.parsed.span(node.decorators[0] if decorated else node)[0]
-        return self.source.line_start(start)
+        decorators = node.decorators if isinstance(node, (cst.FunctionDef, cst.ClassDef)) else ()
+        return self.source.line_start(self.parsed.span(decorators[0] if decorators else node)[0])
 
     # --- insertions ----------------------------------------------------------------------------------------------------
 
-    def before(self, statement: Statement, text: Text, rank: Rank | None = None, above_comments: bool = True) -> list[Splice]:
+    def before(
+        self, statement: Statement, text: Text, rank: Rank | None = None, above_comments: bool = True
+    ) -> list[Splice]:
         """Whole lines before a statement; above the comment that belongs to it."""
         start = self.parsed.span(statement.node)[0]
         rank = rank or leading()
@@ -184,7 +201,7 @@ class Site:
         return Splice(start, b"", body + indent, rank=rank, lines=lines)
 
     def _comment_above(self, offset: int) -> int:
-        """The head of the comment block that ends on the line above, at the same indentation; a file's opening comment stays on top."""
+        """The head of the comment block right above, at the same indentation; a file's opening comment stays on top."""
         text, here = self.source.text, self.source.indent_at(offset)
         top = offset
         while top > 0:
@@ -222,10 +239,11 @@ class Site:
             opened = opening[-1]
             opening[-1] = Splice(opened.start, b"", opened.inserted + unit, rank=opened.rank, lines=opened.lines)
         closing = self.after(last, tail, trailing(last.depth, 0))
+        end_break = closing[-2] if self._next_on_line(last) else closing[-1]
         splices = tuple(dict.fromkeys([*opening, *closing]))
         whole = not (first.suite_on_line or first.column)
         lines = self._indentable(self.statement_start(first) if whole else start, end, whole)
-        return Change(splices, (Indent(unit, lines, splices.index(opening[-1]), splices.index(closing[-1])),))
+        return Change(splices, (Indent(unit, lines, splices.index(opening[-1]), splices.index(end_break)),))
 
     def _indentable(self, start: int, end: int, whole: bool) -> tuple[int, ...]:
         """The heads of the non-blank lines of [start, end) that do not begin inside a string."""

@@ -121,7 +121,10 @@ def read_source(path: str, raw: bytes) -> Source:
             raise ValueError(_("decoding and encoding again gives other bytes"))
     except (SyntaxError, UnicodeError, LookupError, ValueError) as error:
         raise UnreadableSourceError(
-            _("the file cannot be decoded"), where=path, why=str(error), todo=_("mend its coding line, or leave this file out")
+            _("the file cannot be decoded"),
+            where=path,
+            why=str(error),
+            todo=_("mend its coding line, or leave this file out"),
         ) from error
     work = text.encode("utf-8")
     lone = re.search(rb"\r(?!\n)", work)

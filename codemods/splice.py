@@ -110,7 +110,7 @@ class OverlapError(FindingError):
 
 @dataclass(slots=True)
 class _Event:
-    """A splice or an indent unit on its way into the output."""
+    """A splice or an indent unit on its way into the output. ``opens`` and ``closes`` are (edit, indent) pairs."""
 
     start: int
     rank: Rank
@@ -118,21 +118,29 @@ class _Event:
     edit: int
     splice: int | None = None
     indent: int | None = None
-    opens: list[int] = field(default_factory=list)
-    closes: list[int] = field(default_factory=list)
+    opens: list[tuple[int, int]] = field(default_factory=list)
+    closes: list[tuple[int, int]] = field(default_factory=list)
 
 
 def _events(edits: Sequence[PlannedEdit]) -> list[_Event]:
-    events = []
+    """Every splice once (equal shared ones are one event) and every indent unit, in the order of the output."""
+    events: list[_Event] = []
+    shared: dict[tuple[int, bytes, bytes], _Event] = {}
     for e, edit in enumerate(edits):
         for s, splice in enumerate(edit.splices):
-            opens = [i for i, indent in enumerate(edit.indents) if indent.opening == s]
-            closes = [i for i, indent in enumerate(edit.indents) if indent.closing == s]
-            order = tuple(-n for n in edit.order) if closes else edit.order
-            events.append(_Event(splice.start, splice.rank, order, e, splice=s, opens=opens, closes=closes))
+            opens = [(e, i) for i, indent in enumerate(edit.indents) if indent.opening == s]
+            closes = [(e, i) for i, indent in enumerate(edit.indents) if indent.closing == s]
+            order = tuple(-n for n in edit.order) if closes else edit.order  # the outer one closes last
+            event = _Event(splice.start, splice.rank, order, e, splice=s, opens=opens, closes=closes)
+            if splice.shared:
+                first = shared.setdefault((splice.start, splice.removed, splice.inserted), event)
+                if first is not event:
+                    first.opens += opens
+                    first.closes += closes
+                    continue
+            events.append(event)
         for i, indent in enumerate(edit.indents):
-            order = edit.order  # an outer around comes first, so its unit does too
-            events += [_Event(line, (2, 0, 0), order, e, indent=i) for line in indent.lines]
+            events += [_Event(line, (2, 0, 0), edit.order, e, indent=i) for line in indent.lines]
     return sorted(events, key=lambda event: (event.start, event.rank, event.order))
 
 
@@ -143,44 +151,38 @@ def pieces(base: bytes, edits: Sequence[PlannedEdit]) -> Iterator[Piece]:
     """
     done = 0  # everything of the base before this offset is out
     open_units: list[tuple[int, int]] = []
-    made: dict[tuple[int, bytes, bytes], int] = {}
     removing: PlannedEdit | None = None
     for event in _events(edits):
         edit = edits[event.edit]
-        if event.indent is not None:
-            if event.start < done:
+        if event.start < done:
+            if event.indent is not None:
                 continue  # the line was removed by a replacement inside the block
-            if event.start > done:
-                yield Piece(base[done : event.start], done)
-                done = event.start
+            raise _overlap(removing or edit, edit)
+        if event.start > done:
+            yield Piece(base[done : event.start], done)
+            done = event.start
+        if event.indent is not None:
             yield Piece(edit.indents[event.indent].unit, event.start, event.edit, indent=event.indent)
             continue
         assert event.splice is not None
         splice = edit.splices[event.splice]
-        key = (splice.start, splice.removed, splice.inserted)
-        if splice.shared and key in made:
-            continue
-        if event.start < done:
-            raise OverlapError(
-                _("{first} and {second} change the same bytes").format(
-                    first=removing.name if removing else edit.name, second=edit.name
-                )
-            )
         if base[splice.start : splice.end] != splice.removed:
-            raise OverlapError(_("{edit} does not fit the bytes at offset {offset}").format(edit=edit.name, offset=splice.start))
-        if event.start > done:
-            yield Piece(base[done : event.start], done)
-        for indent in event.closes:
-            open_units.remove((event.edit, indent))
+            raise OverlapError(
+                _("{edit} does not fit the bytes at offset {offset}").format(edit=edit.name, offset=splice.start)
+            )
+        open_units = [pair for pair in open_units if pair not in event.closes]
         unit = b"".join(edits[e].indents[i].unit for e, i in open_units)
-        made[key] = event.edit
         yield Piece(splice.indented(unit), event.start, event.edit, splice=event.splice)
-        open_units += [(event.edit, indent) for indent in event.opens]
+        open_units += event.opens
         if splice.removed:
             removing = edit
-        done = max(done, splice.end)
+        done = splice.end
     if done < len(base):
         yield Piece(base[done:], done)
+
+
+def _overlap(first: PlannedEdit, second: PlannedEdit) -> OverlapError:
+    return OverlapError(_("{first} and {second} change the same bytes").format(first=first.name, second=second.name))
 
 
 def render(base: bytes, edits: Sequence[PlannedEdit]) -> bytes:

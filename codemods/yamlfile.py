@@ -82,7 +82,11 @@ class _Reader:
         for name, key, value in self.pairs(node, depth):
             if name not in fields:
                 near = difflib.get_close_matches(name, fields, 1)
-                hint = _("did you mean `{near}`?").format(near=near[0]) if near else _("known: {keys}").format(keys=", ".join(fields))
+                hint = (
+                    _("did you mean `{near}`?").format(near=near[0])
+                    if near
+                    else _("known: {keys}").format(keys=", ".join(fields))
+                )
                 raise self.error(key, _("unknown key `{key}`").format(key=name), hint)
             values[name] = self.value(value, fields[name], depth + 1)
             lines[name] = key.start_mark.line + 1
@@ -100,7 +104,9 @@ class _Reader:
             self.visit(node, depth)
             if node.id != "sequence":
                 raise self.error(node, _("a list is wanted here"))
-            one = Field("text", field.help) if field.kind == "texts" else Field("table", field.help, fields=field.fields)
+            one = (
+                Field("text", field.help) if field.kind == "texts" else Field("table", field.help, fields=field.fields)
+            )
             return [self.value(item, one, depth + 1) for item in node.value]
         self.visit(node, depth)
         if node.id != "scalar":
@@ -124,7 +130,9 @@ class _Reader:
                 _('put it in quotes: "{value}"').format(value=node.value),
             )
         if field.kind == "choice" and node.value not in field.choices:
-            raise self.error(node, _("`{value}` is none of: {choices}").format(value=node.value, choices=", ".join(field.choices)))
+            raise self.error(
+                node, _("`{value}` is none of: {choices}").format(value=node.value, choices=", ".join(field.choices))
+            )
         if not node.value.strip():
             raise self.error(node, _("the value is empty"))
         return node.value
@@ -143,7 +151,9 @@ def read_yaml(path: Path, fields: Mapping[str, Field]) -> Located:
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         raise RecipeError(_("this is not valid YAML"), where=where, why=" ".join(str(error.problem).split())) from error
     except (YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise RecipeError(_("this is not valid YAML"), where=str(path), why=" ".join(str(error).split())[:200]) from error
+        raise RecipeError(
+            _("this is not valid YAML"), where=str(path), why=" ".join(str(error).split())[:200]
+        ) from error
     except RecursionError as error:
         raise RecipeError(_("the YAML nests too deep"), where=str(path)) from error
     if node is None:

@@ -32,12 +32,21 @@ def _refuse_twin(site: Site, name: str) -> None:
 
 
 def method(site: Site) -> Change:
+    """Behind the class's last line. Only a class without any method has to be parsed for its indentation."""
+    assert site.definition is not None
     code = site.fields["add_method"]
-    _refuse_twin(site, f"{site.parsed.name}.{_function_name(code)}")
+    _refuse_twin(site, f"{site.definition.qualname}.{_function_name(code)}")
+    first = next(
+        (d for d in site.outline.definitions if d.qualname.rpartition(".")[0] == site.definition.qualname), None
+    )
+    end = site.definition.end - 1
+    newline = Text(site.source.newline_near(end), ())
+    if first is not None:
+        indent, outer = site.source.indent_at(first.start), site.source.indent_at(site.definition.start)
+        text = newline + site.lines(code, indent, indent.removeprefix(outer), end)
+        return Change((site.at_line_end(end, text, trailing(0, 2)),))
     last = last_statement(site)
-    end = site.parsed.span(last.node)[1]
-    newline = site.source.newline_near(end)
-    text = Text(newline, ()) + site.lines(code, site.indent(last), site.unit(last), end)
+    text = newline + site.lines(code, site.indent(last), site.unit(last), end)
     return Change(tuple(site.after(last, text, trailing(last.depth, 2))))
 
 
@@ -57,5 +66,7 @@ def attribute(site: Site) -> Change:
 
 
 METHOD = Verb({"add_method": Field("code", "the method, at the end of the class")}, method, scopes=(CLASS,))
-FUNCTION_ = Verb({"add_function": Field("code", "the function, at the end of the module")}, function, scopes=(MODULE,), parses=False)
-ATTRIBUTE = Verb({"add_attribute": Field("code", "`name = value`, at the start of the class")}, attribute, scopes=(CLASS,))
+FUNCTION_ = Verb({"add_function": Field("code", "the function, at the end of the module")}, function, scopes=(MODULE,))
+ATTRIBUTE = Verb(
+    {"add_attribute": Field("code", "`name = value`, at the start of the class")}, attribute, scopes=(CLASS,)
+)

@@ -12,4 +12,4 @@ def change(site: Site) -> Change:
     return Change((Splice(0, b"", site.fields["add_file"].encode("utf-8"), shared=True),))
 
 
-VERB = Verb({"add_file": Field("text", "the payload's name in recipes/payloads")}, change, scopes=(MODULE,), parses=False)
+VERB = Verb({"add_file": Field("text", "the payload's name in recipes/payloads")}, change, scopes=(MODULE,))

@@ -25,7 +25,7 @@ def _parsed(code: str) -> ast.Import | ast.ImportFrom:
 
 
 def _there(site: Site) -> set[str]:
-    if site.scope is None:
+    if site.definition is None:
         return set(site.outline.imports)
     texts = (site.parsed.code(statement.node).rstrip("; ") for statement in flat(site.parsed.body, site.parsed.node))
     return {one for text in texts if text.startswith(("import ", "from ")) for one in one_by_one(_parsed(text))}
@@ -35,7 +35,7 @@ def change(site: Site) -> Change:
     code = site.fields["add_import"].strip()
     if set(one_by_one(_parsed(code))) <= _there(site):
         return Change()
-    if site.scope is None:
+    if site.definition is None:
         text = site.lines(code, b"", b"    ", site.outline.prologue)
         return Change((module_start(site, text.data, text.lines, shared=True),))
     return Change(tuple(at_body_start(site, code)))

@@ -22,7 +22,11 @@ def checked_final(code: str) -> str:
         module = cst.parse_module(code)
     except Exception as error:
         raise SnippetError(_("the code of `finally` cannot be parsed"), why=" ".join(str(error).split())) from error
-    if any(isinstance(statement.node, (cst.Return, cst.Break, cst.Continue)) for block in blocks(module) for statement in block):
+    if any(
+        isinstance(statement.node, (cst.Return, cst.Break, cst.Continue))
+        for block in blocks(module)
+        for statement in block
+    ):
         raise SnippetError(_("the code of `finally` must not return, break or continue: it would swallow exceptions"))
     return code
 
@@ -34,9 +38,13 @@ def change(site: Site) -> Change:
             raise site.refuse(_("the statement yields: `finally` would wait for whoever iterates"))
     if is_docstring(statements[0].node) and statements[0].depth == 0 and statements[0].row == 0:
         raise site.refuse(_("a docstring inside `try` is none any more"), todo=_("use `around_body`"))
-    return site.around(statements, site.fields.get("enter", "") and site.field("enter"), checked_final(site.field("finally")))
+    return site.around(
+        statements, site.fields.get("enter", "") and site.field("enter"), checked_final(site.field("finally"))
+    )
 
 
 VERB = Verb(
-    {"around": Field("pattern", "the statements that go into the try"), "enter": ENTER, "finally": FINALLY}, change, STATEMENT
+    {"around": Field("pattern", "the statements that go into the try"), "enter": ENTER, "finally": FINALLY},
+    change,
+    STATEMENT,
 )

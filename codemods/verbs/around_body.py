@@ -29,7 +29,9 @@ def _place(site: Site) -> int:
 
 VERB = Verb(
     {
-        "around_body": Field("table", "enter and finally for the whole body", fields={"enter": ENTER, "finally": FINALLY}),
+        "around_body": Field(
+            "table", "enter and finally for the whole body", fields={"enter": ENTER, "finally": FINALLY}
+        ),
     },
     change,
     scopes=(FUNCTION,),

@@ -13,8 +13,12 @@ from locales import _
 
 def change(site: Site) -> Change:
     if site.parsed.is_generator:
-        raise site.refuse(_("a generator is left without a `return`, too; the code would not run on every way out"), _start(site))
-    returns = [statement for block in site.parsed.blocks for statement in block if isinstance(statement.node, cst.Return)]
+        raise site.refuse(
+            _("a generator is left without a `return`, too; the code would not run on every way out"), _start(site)
+        )
+    returns = [
+        statement for block in site.parsed.blocks for statement in block if isinstance(statement.node, cst.Return)
+    ]
     if not returns:
         raise site.refuse(_("the function has no `return`"), _start(site), _("use `body_end` or `around_body`"))
     splices: list[Splice] = []
@@ -30,4 +34,6 @@ def _start(site: Site) -> int:
     return site.parsed.span(site.parsed.node)[0]
 
 
-VERB = Verb({"before_each_return": Field("code", "code before every return of the function")}, change, scopes=(FUNCTION,))
+VERB = Verb(
+    {"before_each_return": Field("code", "code before every return of the function")}, change, scopes=(FUNCTION,)
+)

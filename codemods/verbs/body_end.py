@@ -36,7 +36,7 @@ def last_statement(site: Site) -> Statement:
 
 def change(site: Site) -> Change:
     code = site.fields["body_end"]
-    if site.scope is None:
+    if site.definition is None:
         return Change((at_module_end(site, code),))
     last = last_statement(site)
     if leaves(last.node):

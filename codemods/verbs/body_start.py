@@ -22,7 +22,7 @@ def is_docstring(node: cst.CSTNode) -> bool:
 
 
 def at_body_start(site: Site, code: str) -> list[Splice]:
-    if site.scope is None:
+    if site.definition is None:
         text = site.lines(code, b"", site.file_unit(), site.outline.prologue)
         return [module_start(site, text.data, text.lines)]
     first = flat(site.parsed.body, site.parsed.node)[0]

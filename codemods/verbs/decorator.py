@@ -12,7 +12,9 @@ def change(site: Site) -> Change:
     node = site.parsed.node
     assert node is not None
     start = site.parsed.span(node)[0]
-    text = site.lines(f"@{site.fields['decorator'].strip().removeprefix('@')}", site.source.indent_at(start), b"    ", start)
+    text = site.lines(
+        f"@{site.fields['decorator'].strip().removeprefix('@')}", site.source.indent_at(start), b"    ", start
+    )
     return Change((Splice(site.source.line_start(start), b"", text.data, rank=leading(), lines=text.lines),))
 
 

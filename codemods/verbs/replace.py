@@ -22,7 +22,7 @@ def change(site: Site) -> Change:
     removed = site.source.text[start:end]
     shares_line = first.siblings > 1 or first.suite_on_line or last.siblings > 1
     if _fits_on_line(code):
-        return Change((Splice(start, removed, code.strip().encode("utf-8")),))
+        return Change((Splice(start, removed, site.inline("with", start)),))
     splices: list[Splice] = []
     indent = site.indent(first)
     text = site.lines(code, indent, site.unit(first), start)

@@ -11,7 +11,7 @@ from codemods.verbs.verb import EXPRESSION, Verb
 def change(site: Site) -> Change:
     assert site.match is not None and site.match.expression is not None
     start, end = site.parsed.span(site.match.expression)
-    return Change((Splice(start, site.source.text[start:end], site.field("with").strip().encode("utf-8")),))
+    return Change((Splice(start, site.source.text[start:end], site.inline("with", start)),))
 
 
 VERB = Verb(

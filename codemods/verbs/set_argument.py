@@ -18,7 +18,8 @@ _ARGUMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(.+)", re.DOTALL)
 
 def change(site: Site) -> Change:
     call = site.match.expression if site.match else None
-    argument = _ARGUMENT.fullmatch(site.field("argument").strip())
+    start = site.parsed.span(site.first.node)[0]
+    argument = _ARGUMENT.fullmatch(site.inline("argument", start).decode("utf-8"))
     if argument is None:
         raise InvalidError(_("`argument` has to be `name=expression`"), why=site.fields["argument"])
     if not isinstance(call, cst.Call):

@@ -14,15 +14,13 @@ FUNCTION, CLASS, MODULE = "function", "class", "module"
 
 @dataclass(frozen=True)
 class Verb:
-    """``keys``: the first one names the verb. ``anchor``: what the first key's pattern matches, if it is a pattern. ``scopes``: the kinds of
-    place ``in`` may name. ``parses``: whether the definition has to be parsed (else the module's outline is enough).
-    ``every``: without ``expect``, one site or more is right."""
+    """``keys``: the first one names the verb. ``anchor``: what the first key's pattern matches, if it is a pattern.
+    ``scopes``: the kinds of place ``in`` may name."""
 
     keys: Mapping[str, Field]
     change: Callable[[Site], Change]
     anchor: str = NOWHERE
     scopes: tuple[str, ...] = (FUNCTION, CLASS, MODULE)
-    parses: bool = True
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ def change(site: Site) -> Change:
     if not isinstance(node, cst.With) or len(site.match.statements if site.match else ()) != 1:
         raise site.refuse(_("the pattern of `with_item` has to be one `with` statement"))
     end = site.parsed.span(node.items[-1])[1]
-    return Change((Splice(end, b"", b", " + site.field("item").strip().encode("utf-8")),))
+    return Change((Splice(end, b"", b", " + site.inline("item", end)),))
 
 
 VERB = Verb(

@@ -1,0 +1,5 @@
+"""Doc."""
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os

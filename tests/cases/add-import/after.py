@@ -1,0 +1,16 @@
+from __future__ import annotations
+from probekit import tap  # probepatch: add-import/a
+import os, sys
+from x import (
+    a,
+    b as c,
+)
+
+def f():
+    """Doc."""
+    import numpy as np  # probepatch: add-import/c
+    return 1
+
+def g():
+    import json
+    return json

@@ -1,0 +1,6 @@
+def f(x):
+    for i in x:
+        use(i)  # each
+        # last comment
+    else:
+        nothing()

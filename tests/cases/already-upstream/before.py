@@ -1,0 +1,3 @@
+def f(x):
+    tap(x)
+    went(x)

@@ -1,0 +1,4 @@
+class K:
+    def run(self, batches):
+        for i, batch in enumerate(batches):
+            go(batch)

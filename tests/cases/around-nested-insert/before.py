@@ -1,0 +1,4 @@
+def f(x):
+    for i in x:
+        go(i)
+    return x

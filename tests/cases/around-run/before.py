@@ -1,0 +1,7 @@
+def f(x):
+    a = x
+    b = 1
+
+    # c now
+    c = x
+    return c

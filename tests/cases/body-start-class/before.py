@@ -1,0 +1,4 @@
+class K(Base):
+    """Doc."""
+
+    a = 1

@@ -1,0 +1,3 @@
+def f():
+    """Doc."""
+    tap()  # probepatch: body-start-docstring-only/e

@@ -1,0 +1,4 @@
+def f(x):
+    """Doc."""
+    # about the return
+    return x

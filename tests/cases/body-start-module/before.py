@@ -1,0 +1,6 @@
+#!/usr/bin/env python3
+# licence
+"""Doc."""
+from __future__ import annotations
+
+import os

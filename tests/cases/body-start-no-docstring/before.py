@@ -1,0 +1,5 @@
+def f(
+    x,  # the input
+):  # header comment
+    # about the return
+    return x

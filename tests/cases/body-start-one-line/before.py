@@ -1,0 +1,2 @@
+def f(x): return x  # short
+def g(x): "doc"; return x

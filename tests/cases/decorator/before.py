@@ -1,0 +1,6 @@
+@outer
+class K:
+    @property
+    # about f
+    def f(self):
+        return 1

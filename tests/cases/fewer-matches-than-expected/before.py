@@ -1,0 +1,4 @@
+def f(x):
+    go(1)
+    if x:
+        go(2)

@@ -1,0 +1,2 @@
+def f(x):
+    go(i for i in x)

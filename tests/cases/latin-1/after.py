@@ -1,0 +1,5 @@
+# -*- coding: latin-1 -*-
+name = "הצü"
+def f():
+    tap('ü')  # probepatch: latin-1/a
+    return "י"  # ß

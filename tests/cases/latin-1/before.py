@@ -1,0 +1,4 @@
+# -*- coding: latin-1 -*-
+name = "הצü"
+def f():
+    return "י"  # ß

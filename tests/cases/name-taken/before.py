@@ -1,0 +1,3 @@
+class K:
+    def f(self):
+        return 2

@@ -1,0 +1,5 @@
+def f(path):
+    try:
+        return open(path)
+    except OSError :
+        return None

@@ -1,0 +1,2 @@
+def f(path):
+    return () if 0 else(lambda:())

@@ -1,0 +1,3 @@
+async def f(x):
+    for i in x:
+        yield i

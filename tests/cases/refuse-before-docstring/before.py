@@ -1,0 +1,3 @@
+def f():
+    """Doc."""
+    return 1

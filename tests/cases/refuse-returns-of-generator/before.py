@@ -1,0 +1,3 @@
+def f(x):
+    yield x
+    return 1

@@ -1,0 +1,3 @@
+def f():
+    a = 1; b = 2; c = 3
+    return c

@@ -1,0 +1,3 @@
+# coding: klingon
+def f():
+    return 1

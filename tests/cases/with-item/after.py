@@ -1,0 +1,11 @@
+async def f(x):
+    with one, (yield_) as b, probe(x) as p:  # c
+        pass
+    with (
+        two(1) as a,
+        b, probe(1, a),  # last
+    ):
+        pass
+    with (x := three()), probe(x): pass
+    async with four as y, probe(y):
+        pass
