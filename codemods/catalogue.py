@@ -9,7 +9,8 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from codemods.fields import Field
-from codemods.recipe import RECIPES, Recipe, inner_path, load_recipe
+from codemods.recipe import Heading
+from codemods.recipe_reader import RECIPES, inner_path, load_heading
 from codemods.yamlfile import read_yaml
 
 FRAMEWORK = {
@@ -77,7 +78,9 @@ def frameworks(root: Path = RECIPES) -> Mapping[str, Framework]:
     return {framework.name: framework for framework in found}
 
 
-def catalogue(framework: str | None = None, root: Path = RECIPES) -> tuple[Recipe, ...]:
-    """The shipped recipes, of one framework or of all, ordered by framework and name."""
+def catalogue(framework: str | None = None, root: Path = RECIPES) -> tuple[Heading, ...]:
+    """The shipped recipes' headings, of one framework or of all, ordered by framework and name."""
     paths = sorted(root.glob(f"{framework or '*'}/*.yaml"))
-    return tuple(load_recipe(path) for path in paths if path.name != "framework.yaml" and not path.name.startswith("_"))
+    return tuple(
+        load_heading(path) for path in paths if path.name != "framework.yaml" and not path.name.startswith("_")
+    )

@@ -15,7 +15,8 @@ from codemods.errors import FindingError, ProbePatchError, UsageError
 from codemods.locate import matches_in
 from codemods.outline import Definition
 from codemods.pattern import compile_statements
-from codemods.recipe import Recipe, Requirement
+from codemods.recipe import Heading, Recipe, Requirement
+from codemods.recipe_reader import load_recipe
 from codemods.target import Target
 from locales import _
 
@@ -31,7 +32,7 @@ class NotFittingError(FindingError):
 class Fit:
     """Whether a recipe fits, and why (not)."""
 
-    recipe: Recipe
+    recipe: Heading
     fits: bool
     reason: str
 
@@ -144,7 +145,7 @@ class _Evidence:
     agree: bool | None
     reader: _Reader
 
-    def judge(self, recipe: Recipe) -> Fit:
+    def judge(self, recipe: Heading) -> Fit:
         missing = [need for need in recipe.requires if not self.reader.holds(need.file, need.symbol, need.has)]
         if self.declared is not None and not self.declared.is_devrelease and self.agree is not False:
             if self.declared not in recipe.versions:
@@ -163,7 +164,7 @@ class _Evidence:
             )
         return self._by_probes(recipe, missing)
 
-    def _by_probes(self, recipe: Recipe, missing: list[Requirement]) -> Fit:
+    def _by_probes(self, recipe: Heading, missing: list[Requirement]) -> Fit:
         stated = str(self.declared) if self.declared is not None else _("unknown")
         if missing:
             return Fit(
@@ -210,7 +211,7 @@ def choose(
     Raises NotFittingError, UsageError.
     """
     if ids or files:
-        recipes = (*_by_id(identity, ids), *(_checked(identity, recipe) for recipe in files))
+        recipes = (*map(_loaded, _by_id(identity, ids)), *(_checked(identity, recipe) for recipe in files))
         return _without_conflict(Chosen(recipes))
     fitting = [fit.recipe for fit in identity.fits if fit.fits and side in (None, fit.recipe.side)]
     chosen = _defaults(identity, fitting)
@@ -223,7 +224,11 @@ def choose(
     return chosen
 
 
-def _by_id(identity: Identity, ids: Sequence[str]) -> list[Recipe]:
+def _loaded(heading: Heading) -> Recipe:
+    return heading if isinstance(heading, Recipe) else load_recipe(heading.path)
+
+
+def _by_id(identity: Identity, ids: Sequence[str]) -> list[Heading]:
     known = {fit.recipe.id: fit for fit in identity.fits}
     found = []
     for name in dict.fromkeys(ids):
@@ -272,9 +277,9 @@ def _without_conflict(chosen: Chosen) -> Chosen:
     return chosen
 
 
-def _defaults(identity: Identity, fitting: Sequence[Recipe]) -> Chosen:
+def _defaults(identity: Identity, fitting: Sequence[Heading]) -> Chosen:
     """One recipe of each excluding group, with a sentence for each of the others."""
-    kept: list[Recipe] = []
+    kept: list[Heading] = []
     notes: list[str] = []
     for recipe in fitting:
         group = recipe.alternative.group if recipe.alternative else None
@@ -285,10 +290,10 @@ def _defaults(identity: Identity, fitting: Sequence[Recipe]) -> Chosen:
                 notes.append(_("{name} is taken: {because}").format(name=recipe.id, because=recipe.alternative.because))
         elif recipe.alternative:
             notes.append(_("{name} fits too and is left out; --recipe {name} takes it instead").format(name=recipe.id))
-    return Chosen(tuple(kept), tuple(notes))
+    return Chosen(tuple(_loaded(heading) for heading in kept), tuple(notes))
 
 
-def _default_of(identity: Identity, rivals: Sequence[Recipe]) -> Recipe:
+def _default_of(identity: Identity, rivals: Sequence[Heading]) -> Heading:
     version = identity.version
     for recipe in rivals:
         assert recipe.alternative is not None

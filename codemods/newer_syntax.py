@@ -128,6 +128,6 @@ if __name__ == "__main__":
             from importlib.metadata import version as installed
 
             version = installed("libcst")
-        detail = " ".join(str(error).split())
+        detail = " ".join(str(error).split())[:300]
         print(f"libcst {version}: {type(error).__name__}: {detail}", file=sys.stderr)
         sys.exit(1)

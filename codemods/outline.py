@@ -19,7 +19,7 @@ from codemods.errors import FindingError
 from locales import _
 
 _CHILD = Path(__file__).with_name("newer_syntax.py")
-_CHILD_SECONDS = 120
+_CHILD_SECONDS = 20
 MAX_DEPTH = 150  # nodes above a node; LibCST recurses about five frames for each
 
 

@@ -1,29 +1,15 @@
-"""Recipes: which framework and versions, which edits, why. Read strictly from YAML."""
+"""What a recipe is: which framework and versions, which edits, why."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
-from codemods.errors import InvalidError
-from codemods.pattern import compile_expression, compile_statements, holes_in
-from codemods.recipe_fields import FRAGMENT, RECIPE, VERB_KEYS
-from codemods.verbs import VERBS
-from codemods.verbs.verb import EXPRESSION, STATEMENT, Verb
-from codemods.yamlfile import Located, RecipeError, read_yaml
-from locales import _
-
-RECIPES = Path(__file__).resolve().parent.parent / "recipes"
-PAYLOADS = RECIPES / "payloads"
-_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
-_SYMBOL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_ENV = re.compile(r"[A-Z][A-Z0-9_]*")
+from codemods.verbs.verb import Verb
 
 
 @dataclass(frozen=True)
@@ -76,18 +62,16 @@ class Alternative:
     because: str
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """``digest`` is the SHA-256 of the recipe, its fragments and its payloads."""
+@dataclass(frozen=True, kw_only=True)
+class Heading:
+    """Everything that a recipe says of itself, without its edits: enough to tell whether it fits a tree."""
 
     id: str
     framework: str
     side: str
     versions: SpecifierSet
     why: str
-    edits: tuple[Edit, ...]
     path: Path
-    digest: str
     order: int = 0
     upstream: str = ""
     remove_when: str = ""
@@ -97,225 +81,12 @@ class Recipe:
     parameters: tuple[Parameter, ...] = ()
     switches: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Heading):
+    """``digest`` is the SHA-256 of the recipe, its fragments and its payloads; ``payloads`` the texts of the files it adds."""
+
+    edits: tuple[Edit, ...]
+    digest: str
     payloads: Mapping[str, str] = field(default_factory=dict)
-
-
-def _specifier(table: Located, key: str) -> SpecifierSet:
-    try:
-        return SpecifierSet(table[key], prereleases=True)
-    except InvalidSpecifier as error:
-        raise RecipeError(
-            _("`{value}` is no version range").format(value=table[key]), where=table.where(key), why=str(error)
-        ) from error
-
-
-def _id_of(table: Located, key: str) -> str:
-    value: str = table[key]
-    if not _ID.fullmatch(value):
-        raise RecipeError(
-            _("`{value}` cannot be a name").format(value=value),
-            where=table.where(key),
-            todo=_("use a-z, 0-9, `.`, `_` and `-`"),
-        )
-    return value
-
-
-def inner_path(value: str, where: str) -> str:
-    """A relative path with ``/`` that stays below its root. Raises RecipeError."""
-    path = PurePosixPath(value)
-    if (
-        path.is_absolute()
-        or ".." in path.parts
-        or "\\" in value
-        or ":" in value
-        or not path.parts
-        or any(ord(c) < 32 for c in value)
-    ):
-        raise RecipeError(_("the path {path!r} does not stay inside the checkout").format(path=value), where=where)
-    return str(path)
-
-
-def _verb_fields(table: Located, verb: Verb) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for key in verb.keys:
-        value = table.get(key)
-        if isinstance(value, Located):
-            fields |= {key: " ", **{name: value[name] for name in value.values}}
-        elif value is not None:
-            fields[key] = value
-    return fields
-
-
-def _verb_of(table: Located) -> Verb:
-    named = [verb for verb in VERBS.values() if verb.name in table]
-    if len(named) != 1:
-        raise RecipeError(
-            _("an edit needs exactly one verb, here are {count}").format(count=len(named)),
-            where=table.where(),
-            todo=_("the verbs: {verbs}").format(verbs=", ".join(VERBS)),
-        )
-    return named[0]
-
-
-def _check_verb_keys(table: Located, verb: Verb, complete: bool) -> None:
-    foreign = [key for key in VERB_KEYS if key in table and key not in verb.keys]
-    if foreign:
-        raise RecipeError(
-            _("`{verb}` has no key `{key}`").format(verb=verb.name, key=foreign[0]), where=table.where(foreign[0])
-        )
-    for key, item in verb.keys.items():
-        if complete and item.required and key not in table:
-            raise RecipeError(
-                _("`{verb}` needs the key `{key}`").format(verb=verb.name, key=key), where=table.where(), todo=item.help
-            )
-
-
-def _place(merged: Mapping[str, Any], table: Located, verb: Verb, fields: Mapping[str, str]) -> Place:
-    if "file" not in merged:
-        raise RecipeError(_("the key `file` is missing"), where=table.where())
-    symbol = merged.get("in", "")
-    if symbol and not _SYMBOL.fullmatch(symbol):
-        raise RecipeError(_("`{value}` is no qualified name").format(value=symbol), where=table.where("in"))
-    expect, nth = merged.get("expect", 1), merged.get("nth")
-    if expect < 1 or (nth is not None and not 1 <= nth <= expect):
-        raise RecipeError(_("`nth` has to be one of 1 … `expect`, and `expect` at least 1"), where=table.where("nth"))
-    place = Place(
-        inner_path(merged["file"], table.where("file")),
-        symbol,
-        dict(getattr(merged.get("select"), "values", {})),
-        nth,
-        expect,
-        fields,
-        table.where(),
-    )
-    _check_code(place, verb, table)
-    return place
-
-
-def _check_code(place: Place, verb: Verb, table: Located) -> None:
-    """Patterns compile, and the code uses no hole that the pattern lacks."""
-    holes: frozenset[str] = frozenset()
-    try:
-        if verb.anchor == STATEMENT:
-            holes = compile_statements(place.fields[verb.name]).holes
-        elif verb.anchor == EXPRESSION:
-            holes = compile_expression(place.fields[verb.name]).holes
-    except InvalidError as error:
-        raise RecipeError(error.what, where=table.where(verb.name), why=error.why) from error
-    for key, text in place.fields.items():
-        for hole in () if key == verb.name or verb.name == "add_file" else holes_in(text):
-            if hole[1:] not in holes:
-                raise RecipeError(_("the pattern captures no `{hole}`").format(hole=hole), where=table.where(key))
-
-
-def _edit(table: Located) -> Edit:
-    verb = _verb_of(table)
-    variants: list[Located] = table.get("any_of") or []
-    _check_verb_keys(table, verb, complete=True)
-    base_fields = _verb_fields(table, verb)
-    places = []
-    for variant in variants or [table]:
-        _check_verb_keys(variant, verb, complete=False)
-        places.append(
-            _place({**table.values, **variant.values}, variant, verb, {**base_fields, **_verb_fields(variant, verb)})
-        )
-    return Edit(
-        _id_of(table, "id"),
-        table.get("why", ""),
-        verb,
-        tuple(places),
-        _specifier(table, "versions") if "versions" in table else None,
-        table.get("marker", True),
-        table.where("id"),
-    )
-
-
-def _parameter(name: str, table: Located) -> Parameter:
-    if not name.isidentifier() or not _ENV.fullmatch(table["env"]):
-        raise RecipeError(
-            _("the parameter `{name}` needs a plain name and an UPPER_CASE variable").format(name=name),
-            where=table.where(),
-        )
-    if (table["type"] == "choice") != ("choices" in table):
-        raise RecipeError(_("`choices` goes with the type `choice`"), where=table.where())
-    return Parameter(
-        name, table["type"], table["env"], table.get("default"), tuple(table.get("choices", ())), table["help"]
-    )
-
-
-def _payloads(edits: tuple[Edit, ...]) -> dict[str, str]:
-    """The texts of the payload files that the edits add."""
-    found = {}
-    for edit in edits:
-        for place in edit.places:
-            name = place.fields.get("add_file")
-            if name is None:
-                continue
-            path = PAYLOADS / inner_path(name, place.where)
-            try:
-                found[name] = path.resolve(strict=True).read_bytes().decode("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise RecipeError(
-                    _("there is no payload `{name}`").format(name=name), where=place.where, why=str(error)
-                ) from error
-            if not path.resolve().is_relative_to(PAYLOADS.resolve()):
-                raise RecipeError(
-                    _("the payload `{name}` lies outside of its folder").format(name=name), where=place.where
-                )
-    return found
-
-
-def _fragments(table: Located) -> list[Located]:
-    found = []
-    for name in table.get("include", ()):
-        if not _ID.fullmatch(name):
-            raise RecipeError(_("`{value}` cannot be a name").format(value=name), where=table.where("include"))
-        found.append(read_yaml(table.path.parent / f"_{name}.yaml", FRAGMENT))
-    return found
-
-
-def load_recipe(path: Path) -> Recipe:
-    """Read and check one recipe. Raises RecipeError."""
-    table = read_yaml(path, RECIPE)
-    fragments = _fragments(table)
-    edits = tuple(_edit(item) for source in (*fragments, table) for item in source["edits"])
-    twice = {edit.id for place, edit in enumerate(edits) if edit.id in {other.id for other in edits[:place]}}
-    if twice or not edits:
-        what = _("two edits are called `{id}`").format(id=min(twice)) if twice else _("the recipe has no edit")
-        raise RecipeError(what, where=table.where("edits"))
-    payloads = _payloads(edits)
-    alternative = table.get("alternative")
-    digest = hashlib.sha256()
-    for part in (
-        *(file.path.read_bytes() for file in (table, *fragments)),
-        *(text.encode() for text in payloads.values()),
-    ):
-        digest.update(hashlib.sha256(part).digest())
-    return Recipe(
-        id=_id_of(table, "recipe"),
-        framework=_id_of(table, "framework"),
-        side=table["side"],
-        versions=_specifier(table, "versions"),
-        why=table["why"],
-        edits=edits,
-        path=path,
-        digest=digest.hexdigest(),
-        order=table.get("order", 0),
-        upstream=table.get("upstream", ""),
-        remove_when=table.get("remove_when", ""),
-        verified=tuple(table.get("verified", ())),
-        alternative=Alternative(alternative["group"], _specifier(alternative, "default"), alternative["because"])
-        if alternative
-        else None,
-        requires=tuple(_requirement(item) for item in table.get("requires", ())),
-        parameters=tuple(_parameter(name, item) for name, item in table.get("parameters", {}).items()),
-        switches=tuple(table.get("switches", ())),
-        notes=tuple(table.get("notes", ())),
-        payloads=payloads,
-    )
-
-
-def _requirement(table: Located) -> Requirement:
-    if "has" in table:
-        compile_statements(table["has"])
-    return Requirement(inner_path(table["file"], table.where("file")), table.get("symbol", ""), table.get("has", ""))

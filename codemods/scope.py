@@ -166,7 +166,7 @@ def _parse(source: Source, text: bytes, offset: int) -> cst.Module:
         raise NotEditableError(
             _("LibCST {version} cannot parse this code").format(version=version("libcst")),
             where=source.where(offset),
-            why=" ".join(str(error).split()),
+            why=" ".join(str(error).split())[:300],
         ) from error
     if given_back != text:
         raise NotEditableError(

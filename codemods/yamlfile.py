@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,14 +139,21 @@ class _Reader:
         return node.value
 
 
-def read_yaml(path: Path, fields: Mapping[str, Field]) -> Located:
-    """Read ``path`` as a table with these fields. Raises RecipeError with line and column."""
+def read_yaml(path: Path, fields: Mapping[str, Field], without: str = "") -> Located:
+    """Read ``path`` as a table with these fields. Raises RecipeError with line and column.
+
+    The lines of the top-level key ``without`` are left out unread.
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     data = _bytes_of(path)
     try:
-        node = YAML(typ="safe", pure=True).compose(io.StringIO(data.decode("utf-8-sig")))
+        text = data.decode("utf-8-sig")
+        if without:
+            block = re.compile(rf"^{without}:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
+            text = block.sub(lambda found: "\n" * found.group().count("\n"), text)
+        node = YAML(typ="safe", pure=True).compose(io.StringIO(text))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)

@@ -11,7 +11,7 @@ from codemods.compiling import check
 from codemods.errors import ProbePatchError
 from codemods.misses import PlanError
 from codemods.planner import plan_edits
-from codemods.recipe import load_recipe
+from codemods.recipe_reader import load_recipe
 from codemods.splice import PlannedEdit, check_order, render
 
 CASES = sorted(Path(__file__).parents[1].joinpath("cases").iterdir())
