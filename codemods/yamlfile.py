@@ -157,7 +157,9 @@ def read_yaml(path: Path, fields: Mapping[str, Field], without: str = "") -> Loc
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise RecipeError(_("this is not valid YAML"), where=where, why=" ".join(str(error.problem).split())) from error
+        problem = " ".join(str(error.problem).split())
+        colon = _("a value that ends with `:` or holds `: ` has to be in quotes") if "mapping values" in problem else None
+        raise RecipeError(_("this is not valid YAML"), where=where, why=problem, todo=colon) from error
     except (YAMLError, UnicodeDecodeError, ValueError) as error:
         raise RecipeError(
             _("this is not valid YAML"), where=str(path), why=" ".join(str(error).split())[:200]
