@@ -1,0 +1,133 @@
+"""The truth about every edit that the ledger knows. Reads only, and takes no lock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from locales import _
+from patch_ledger.records import FileEntry
+from patch_ledger.repair import progress
+from patch_ledger.store import Ledger, open_ledger
+from patch_ledger.threeway import APPLIED, GONE, HALF, INSIDE, NEARBY, locate
+from patch_ledger.transaction import saved_copies
+from patch_ledger.tree import Tree, read_target
+
+FILE_MISSING = "file-missing"
+COMMITTED = "committed"  # our lines are in HEAD
+
+
+@dataclass(frozen=True, slots=True)
+class EditStatus:
+    """One edit: ``state`` is applied, nearby, inside, gone, half, file-missing or committed; ``todo`` the way on, if one is due."""
+
+    path: str
+    recipe: str
+    edit: str
+    state: str
+    line: int
+    todo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A transaction that never ended: ``written`` of ``total`` files."""
+
+    command: str
+    txn: str
+    written: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStatus:
+    """``place`` is the ledger's folder, empty when the tree has none; ``saved`` the copies kept there for people."""
+
+    place: str
+    edits: tuple[EditStatus, ...] = ()
+    interrupted: Interrupted | None = None
+    saved: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def status(tree: Tree, *, head: bool = True) -> TreeStatus:
+    """Every active edit and its state. ``head`` asks git (one process, only in a git tree) what is committed."""
+    ledger = open_ledger(tree)
+    if not ledger.place.is_dir():
+        return TreeStatus("")
+    active = ledger.active()
+    committed = _heads(tree, list(active)) if head and active and tree.git_dir else {}
+    edits = tuple(
+        found for path, entry in sorted(active.items()) for found in _states(ledger, path, entry, committed.get(path))
+    )
+    return TreeStatus(str(ledger.place), edits, _interrupted(ledger), saved_copies(ledger.place))
+
+
+def _interrupted(ledger: Ledger) -> Interrupted | None:
+    pending = ledger.pending
+    if pending is None:
+        return None
+    return Interrupted(pending.command, pending.txn, *progress(ledger.tree.root, pending))
+
+
+def _states(ledger: Ledger, path: str, entry: FileEntry, head: bytes | None) -> list[EditStatus]:
+    disk = read_target(ledger.tree.root, path)
+    base = ledger.base(entry)
+    states = states_of(entry, base, disk)
+    if head is not None:
+        in_head = states_of(entry, base, head)
+        states = tuple(
+            COMMITTED if state in (APPLIED, NEARBY) and there in (APPLIED, NEARBY) else state
+            for state, there in zip(states, in_head, strict=True)
+        )
+    return [
+        EditStatus(path, edit.recipe, edit.id, state, edit.line, todo_for(state))
+        for edit, state in zip(entry.edits, states, strict=True)
+    ]
+
+
+def states_of(entry: FileEntry, base: bytes | None, disk: bytes | None) -> tuple[str, ...]:
+    """The state of each edit of a file whose bytes are ``disk``."""
+    if disk is None:
+        return (GONE if base is None else FILE_MISSING,) * len(entry.edits)
+    return locate(base or b"", entry.edits, disk).states
+
+
+def todo_for(state: str) -> str:
+    """What to do about a state."""
+    return {
+        INSIDE: _("revert leaves it alone; `revert --force` keeps a copy and puts the original back"),
+        HALF: _("revert leaves it alone; `revert --force` keeps a copy and puts the original back"),
+        GONE: _("apply again, or revert to clean the record"),
+        FILE_MISSING: _("restore the file, or `revert --force` puts the original back"),
+        COMMITTED: _("our lines are part of a commit; after a revert, commit again"),
+    }.get(state, "")
+
+
+def _heads(tree: Tree, paths: list[str]) -> dict[str, bytes]:
+    """The bytes of files in HEAD, by one ``git cat-file``; nothing when git cannot say."""
+    import subprocess  # only where git owns the tree
+
+    asked = [path for path in paths if "\n" not in path]
+    query = "".join(f"HEAD:./{path}\n" for path in asked)
+    command = ["git", "-c", "safe.directory=*", "-C", str(tree.root), "cat-file", "--batch"]
+    try:
+        answer = subprocess.run(command, input=query.encode(), capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return _parse_batch(asked, answer)
+
+
+def _parse_batch(asked: list[str], answer: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    at = 0
+    for path in asked:
+        end = answer.find(b"\n", at)
+        header = answer[at:end].split(b" ")
+        at = end + 1
+        if len(header) == 3 and header[1] == b"blob" and header[2].isdigit():
+            size = int(header[2])
+            found[path] = answer[at : at + size]
+            at += size + 1
+    return found

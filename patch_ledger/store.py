@@ -1,0 +1,171 @@
+"""Where the ledger of a tree is, what its records amount to, and the original bytes it keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codemods.errors import InvalidError
+from codemods.splice import render
+from locales import _
+from patch_ledger.chain import Chain, invalid, load
+from patch_ledger.records import FileEntry, Intent, intent_from_json, txn_of
+from patch_ledger.tree import DOT_FOLDER, Tree, adopt, digest, read_file, sync_directory, write_all
+
+_NAME = "probepatch"
+OBJECTS = "objects"
+SAVED = "saved"  # copies of what people wrote and we had to move; never removed by us
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The ledger of one tree as it was read. Writing goes through :mod:`patch_ledger.transaction`.
+
+    ``entries`` is the last committed word on every path; ``pending`` a transaction that never ended; ``last`` the newest
+    intent whatever became of it.
+    """
+
+    tree: Tree
+    place: Path
+    chain: Chain = field(default_factory=Chain)
+    history: tuple[tuple[Intent, str], ...] = ()  # with "commit", "abort" or ""
+    entries: dict[str, FileEntry] = field(default_factory=dict)
+
+    @property
+    def in_git(self) -> bool:
+        return self.place.name != DOT_FOLDER
+
+    @property
+    def last(self) -> Intent | None:
+        return self.history[-1][0] if self.history else None
+
+    @property
+    def pending(self) -> Intent | None:
+        return self.history[-1][0] if self.history and not self.history[-1][1] else None
+
+    def active(self) -> dict[str, FileEntry]:
+        """The files that carry edits of ours, by path."""
+        return {path: entry for path, entry in self.entries.items() if entry.edits}
+
+    def object(self, sha: str | None) -> bytes | None:
+        """The bytes with this digest; None for an absent file. Raises InvalidError when they are lost or changed."""
+        if sha is None:
+            return None
+        data = read_file(self.place / OBJECTS / sha)
+        if digest(data) != sha:
+            raise InvalidError(
+                _("the ledger's copy of the original bytes is missing or changed"),
+                where=str(self.place / OBJECTS / sha),
+                todo=_("take the original from git or a new install, then `probepatch ledger forget`"),
+            )
+        return data
+
+    def base(self, entry: FileEntry) -> bytes | None:
+        return self.object(entry.base)
+
+    def ancestor(self, entry: FileEntry) -> bytes | None:
+        """The file with exactly our edits: its base, rendered."""
+        base = self.base(entry)
+        if base is None and not entry.edits:
+            return None
+        return render(base or b"", entry.edits)
+
+    def git_diff_before(self) -> str | None:
+        """The caller's digest of ``git diff`` from before the oldest edit that is still active."""
+        busy: set[str] = set()
+        found: str | None = None
+        for intent, outcome in self.history:
+            if outcome != "commit":
+                continue
+            if not busy:
+                found = intent.git_diff
+            busy -= {file.path for file in intent.files}
+            busy |= {file.path for file in intent.files if file.edits}
+        return found if busy else None
+
+
+def _candidates(tree: Tree) -> list[Path]:
+    places = [tree.git_dir / _NAME] if tree.git_dir else []
+    if not tree.git_dir and (tree.root / ".git").is_dir():
+        places.append(tree.root / ".git" / _NAME)
+    return [*places, tree.root / DOT_FOLDER]
+
+
+def find_place(tree: Tree) -> Path:
+    """The folder of the tree's ledger: the one that exists, else the one that apply will make."""
+    for place in _candidates(tree):
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            raise InvalidError(
+                _("{place} is not a folder, so no ledger can be there").format(place=place),
+                todo=_("remove it by hand"),
+            )
+    for place in _candidates(tree):
+        if place.is_dir():
+            return place
+    return tree.git_dir / _NAME if tree.git_dir else tree.root / DOT_FOLDER
+
+
+def _history(chain: Chain, place: Path) -> tuple[tuple[Intent, str], ...]:
+    history: list[tuple[Intent, str]] = []
+    for number, record in enumerate(chain.records, start=1):
+        try:
+            kind, open_txn = record.get("kind"), history[-1][0].txn if history and not history[-1][1] else None
+            if kind == "intent" and open_txn is None:
+                history.append((intent_from_json(record), ""))
+            elif kind in ("commit", "abort") and txn_of(record) == open_txn:
+                history[-1] = (history[-1][0], str(kind))
+            else:
+                raise ValueError(_("the record is out of order or of an unknown kind"))
+        except (ValueError, UnicodeError) as error:
+            raise invalid(number, str(error), place) from error
+    return tuple(history)
+
+
+def open_ledger(tree: Tree) -> Ledger:
+    """Read the ledger of a tree; nothing is written. Raises InvalidError for one that cannot be trusted."""
+    return read_ledger(tree, find_place(tree))
+
+
+def read_ledger(tree: Tree, place: Path) -> Ledger:
+    """The ledger in a known folder."""
+    chain = load(place)
+    history = _history(chain, place)
+    entries: dict[str, FileEntry] = {}
+    for intent, outcome in history:
+        if outcome == "commit":
+            entries |= {file.path: file for file in intent.files}
+    return Ledger(tree, place, chain, history, entries)
+
+
+def keep_objects(place: Path, contents: Iterable[bytes | None]) -> None:
+    """Store bytes under their digests, durably. Raises OSError when the disk is full."""
+    folder = place / OBJECTS
+    if not folder.is_dir():
+        folder.mkdir()
+        adopt(folder)
+    for data in set(contents) - {None}:
+        assert data is not None
+        path = folder / str(digest(data))
+        if read_file(path) == data:
+            continue
+        write_durably(path, data)
+    sync_directory(folder)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """A whole file or none, under ``path``, which may be replaced."""
+    temp = path.with_name(f"{path.name}.part")
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        adopt(temp)
+        os.rename(temp, path)
+    except OSError:
+        temp.unlink(missing_ok=True)
+        raise
