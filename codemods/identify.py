@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from codemods.outline import Definition
 from codemods.pattern import compile_statements
 from codemods.recipe import Heading, Recipe, Requirement
 from codemods.recipe_reader import load_recipe
-from codemods.target import Target
+from codemods.target import Bases
 from locales import _
 
 _MAX_VERSION_BYTES = 200_000
@@ -26,6 +26,10 @@ _DUNDER = re.compile(r"""^(?:__version__|version)\s*(?::\s*str\s*)?=\s*["']([^"'
 
 class NotFittingError(FindingError):
     """A recipe was asked for that does not fit the tree, or none fits."""
+
+
+class ExcludedError(FindingError):
+    """A recipe is applied that excludes the one asked for."""
 
 
 @dataclass(frozen=True)
@@ -57,67 +61,55 @@ class Identity:
         return self.declared
 
 
-ReadFile = Callable[[str], "bytes | None"]
-
-
-def identify(read: ReadFile, import_root: Path, packages: Sequence[str]) -> Identity:
-    """``read`` gives a file's base bytes by its path below ``import_root``."""
+def identify(bases: Bases, import_root: Path, packages: Sequence[str]) -> Identity:
+    """What the tree is, with every shipped recipe of its framework judged."""
     known = [item for item in frameworks().values() if item.package in packages]
     if not known:
         return Identity(None, None, "", SpecifierSet(), None, ())
-    return identify_as(known[0], read, import_root)
+    return identify_as(known[0], bases, import_root)
 
 
-def identify_as(framework: Framework, read: ReadFile, import_root: Path) -> Identity:
-    reader = _Reader(read)
-    declared, declared_in = _declared(framework, reader, import_root)
+def identify_as(framework: Framework, bases: Bases, import_root: Path) -> Identity:
+    declared, declared_in = _declared(framework, bases, import_root)
     probed = SpecifierSet(prereleases=True)
     for probe in framework.probes:
-        if reader.holds(probe.file, probe.symbol, probe.has) is not probe.lacks:
+        if holds(bases, probe.file, probe.symbol, probe.has) is not probe.lacks:
             probed &= probe.versions
     agree = None if declared is None or not len(probed) else declared in probed
-    evidence = _Evidence(framework, declared, probed, agree, reader)
+    evidence = _Evidence(framework, declared, probed, agree, bases)
     fits = tuple(evidence.judge(recipe) for recipe in catalogue(framework.name))
     return Identity(framework, declared, declared_in, probed, agree, fits)
 
 
-class _Reader:
-    """Reads and parses each probed file once."""
-
-    def __init__(self, read: ReadFile) -> None:
-        self.read = read
-        self.targets: dict[str, Target | None] = {}
-
-    def text(self, file: str) -> str | None:
-        data = self.read(file)
-        return data[:_MAX_VERSION_BYTES].decode("utf-8", "replace") if data is not None else None
-
-    def holds(self, file: str, symbol: str, has: str) -> bool:
-        if file not in self.targets:
-            data = self.read(file)
-            try:
-                self.targets[file] = Target.of(file, data) if data is not None else None
-            except ProbePatchError:
-                self.targets[file] = None
-        target = self.targets[file]
-        if target is None or not (symbol or has):
-            return target is not None
-        try:
-            definitions = target.outline.named(symbol) if symbol else ()
-            if not has:
-                return bool(definitions)
-            places: list[tuple[int, int, Definition | None]] = [(d.start, d.end, d) for d in definitions]
-            if not symbol:
-                places = [(start, end, None) for start, end in target.outline.stretches]
-            pattern = compile_statements(has)
-            return any(matches_in(pattern, target.scope(start, end, definition)) for start, end, definition in places)
-        except ProbePatchError:
-            return False
+def _text(bases: Bases, file: str) -> str | None:
+    data = bases.read(file)
+    return data[:_MAX_VERSION_BYTES].decode("utf-8", "replace") if data is not None else None
 
 
-def _declared(framework: Framework, reader: _Reader, import_root: Path) -> tuple[Version | None, str]:
+def holds(bases: Bases, file: str, symbol: str, has: str) -> bool:
+    """Is the file there, with the symbol and the statements, where they are named?"""
+    data = bases.read(file)
+    if data is None or not (symbol or has):
+        return data is not None
+    if symbol and symbol.rpartition(".")[2].encode("utf-8") not in data:
+        return False
+    try:
+        target = bases.target(file)
+        definitions = target.outline.named(symbol) if symbol else ()
+        if not has:
+            return bool(definitions)
+        places: list[tuple[int, int, Definition | None]] = [(d.start, d.end, d) for d in definitions]
+        if not symbol:
+            places = [(start, end, None) for start, end in target.outline.stretches]
+        pattern = compile_statements(has)
+        return any(matches_in(pattern, target.scope(start, end, definition)) for start, end, definition in places)
+    except ProbePatchError:
+        return False
+
+
+def _declared(framework: Framework, bases: Bases, import_root: Path) -> tuple[Version | None, str]:
     for file in framework.version_files:
-        text = reader.text(file)
+        text = _text(bases, file)
         found = _DUNDER.search(text) if text is not None and file.endswith(".py") else None
         value = found.group(1) if found else text if text is not None and not file.endswith(".py") else None
         version = _version(value)
@@ -143,10 +135,10 @@ class _Evidence:
     declared: Version | None
     probed: SpecifierSet
     agree: bool | None
-    reader: _Reader
+    bases: Bases
 
     def judge(self, recipe: Heading) -> Fit:
-        missing = [need for need in recipe.requires if not self.reader.holds(need.file, need.symbol, need.has)]
+        missing = [need for need in recipe.requires if not holds(self.bases, need.file, need.symbol, need.has)]
         if self.declared is not None and not self.declared.is_devrelease and self.agree is not False:
             if self.declared not in recipe.versions:
                 reason = _("version {version} is outside of {range}").format(
@@ -203,18 +195,22 @@ class Chosen:
 
 
 def choose(
-    identity: Identity, side: str | None = None, ids: Sequence[str] = (), files: Sequence[Recipe] = ()
+    identity: Identity,
+    side: str | None = None,
+    ids: Sequence[str] = (),
+    files: Sequence[Recipe] = (),
+    applied: Collection[str] = (),
 ) -> Chosen:
-    """The recipes asked for, or all that fit; of those that exclude each other the one that the framework runs by default.
+    """The recipes asked for, or all that fit; of those that exclude each other the applied one, else the framework's default.
 
-    ``files`` are recipes given by path: their versions are checked where the tree's version is known.
-    Raises NotFittingError, UsageError.
+    ``files`` are recipes given by path: their versions are checked where the tree's version is known. ``applied`` are the ids of
+    recipes that stand in the tree. Raises NotFittingError, ExcludedError, UsageError.
     """
     if ids or files:
-        recipes = (*map(_loaded, _by_id(identity, ids)), *(_checked(identity, recipe) for recipe in files))
-        return _without_conflict(Chosen(recipes))
+        chosen = Chosen((*map(_loaded, _by_id(identity, ids)), *(_checked(identity, recipe) for recipe in files)))
+        return _without_rivals(chosen, [fit.recipe for fit in identity.fits if fit.recipe.id in applied])
     fitting = [fit.recipe for fit in identity.fits if fit.fits and side in (None, fit.recipe.side)]
-    chosen = _defaults(identity, fitting)
+    chosen = _defaults(identity, fitting, applied)
     if not chosen.recipes:
         raise NotFittingError(
             _("no recipe fits this tree"),
@@ -263,43 +259,52 @@ def _checked(identity: Identity, recipe: Recipe) -> Recipe:
     return recipe
 
 
-def _without_conflict(chosen: Chosen) -> Chosen:
-    groups: dict[str, str] = {}
-    for recipe in chosen.recipes:
-        if recipe.alternative is None:
-            continue
-        other = groups.setdefault(recipe.alternative.group, recipe.id)
-        if other != recipe.id:
-            raise UsageError(
-                _("{first} and {second} exclude each other").format(first=other, second=recipe.id),
-                todo=_("name one of them"),
-            )
+def _group(recipe: Heading) -> str:
+    return recipe.alternative.group if recipe.alternative else ""
+
+
+def _without_rivals(chosen: Chosen, applied: Sequence[Heading]) -> Chosen:
+    """Refuse two recipes of one excluding group, asked for together or one after the other."""
+    for place, recipe in enumerate(chosen.recipes):
+        for other in chosen.recipes[:place]:
+            if _group(recipe) and _group(other) == _group(recipe):
+                what = _("{first} and {second} exclude each other").format(first=other.id, second=recipe.id)
+                raise UsageError(what, todo=_("name one of them"))
+        for rival in applied:
+            if _group(recipe) and _group(rival) == _group(recipe) and rival.id != recipe.id:
+                raise ExcludedError(
+                    _("{other} is applied, and excludes {recipe}").format(other=rival.id, recipe=recipe.id),
+                    todo=_("take it out first: `probepatch revert CHECKOUT --recipe {other}`").format(other=rival.id),
+                )
     return chosen
 
 
-def _defaults(identity: Identity, fitting: Sequence[Heading]) -> Chosen:
+def _defaults(identity: Identity, fitting: Sequence[Heading], applied: Collection[str]) -> Chosen:
     """One recipe of each excluding group, with a sentence for each of the others."""
     kept: list[Heading] = []
     notes: list[str] = []
     for recipe in fitting:
-        group = recipe.alternative.group if recipe.alternative else None
-        rivals = [other for other in fitting if group and other.alternative and other.alternative.group == group]
-        if len(rivals) < 2 or recipe is _default_of(identity, rivals):
+        rivals = [other for other in fitting if _group(recipe) and _group(other) == _group(recipe)]
+        taken = next((other for other in rivals if other.id in applied), None) or _default_of(identity, rivals)
+        if taken is None or recipe is taken:
             kept.append(recipe)
-            if len(rivals) > 1 and recipe.alternative:
-                notes.append(_("{name} is taken: {because}").format(name=recipe.id, because=recipe.alternative.because))
-        elif recipe.alternative:
+        if len(rivals) < 2 or recipe.alternative is None:
+            continue
+        if recipe.id in applied:
+            notes.append(_("{name} is taken: it is applied already").format(name=recipe.id))
+        elif recipe is taken:
+            notes.append(_("{name} is taken: {because}").format(name=recipe.id, because=recipe.alternative.because))
+        else:
             notes.append(_("{name} fits too and is left out; --recipe {name} takes it instead").format(name=recipe.id))
     return Chosen(tuple(_loaded(heading) for heading in kept), tuple(notes))
 
 
-def _default_of(identity: Identity, rivals: Sequence[Heading]) -> Heading:
-    version = identity.version
+def _default_of(identity: Identity, rivals: Sequence[Heading]) -> Heading | None:
+    """The rival that the framework runs by default in the tree's version; the first where nobody says so."""
     for recipe in rivals:
         assert recipe.alternative is not None
-        tried = (
-            [version] if version is not None else [Version(v) for v in recipe.verified if Version(v) in identity.probed]
-        )
-        if any(v in recipe.alternative.default for v in tried):
+        probed = [Version(text) for text in recipe.verified if Version(text) in identity.probed]
+        versions = [identity.version] if identity.version is not None else probed
+        if any(version in recipe.alternative.default for version in versions):
             return recipe
-    return rivals[0]
+    return rivals[0] if rivals else None

@@ -1,9 +1,9 @@
-"""Plans every edit of every chosen recipe on the base bytes. Pure: it reads through ``read_base`` and writes nothing."""
+"""Plans every edit of every chosen recipe on the base bytes. Pure: it reads through ``Bases`` and writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from packaging.version import Version
@@ -15,64 +15,37 @@ from codemods.recipe import Edit, Place, Recipe
 from codemods.settings import digest_with, filled_payload
 from codemods.site import Change, Site
 from codemods.splice import PlannedEdit, Splice
-from codemods.target import Target
+from codemods.target import Bases, Target
 from locales import _
-
-ReadBase = Callable[[str], "bytes | None"]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The planned edits by path (relative to the tree's root), and sentences for the user."""
-
-    edits: Mapping[str, tuple[PlannedEdit, ...]]
-    notes: tuple[str, ...] = ()
 
 
 class _Planning:
     """One run over one tree: each file is read once."""
 
-    def __init__(self, read_base: ReadBase, prefix: str, version: Version | None, values: Mapping[str, Any]) -> None:
-        self.read_base = read_base
-        self.prefix = prefix
+    def __init__(self, bases: Bases, version: Version | None, values: Mapping[str, Any]) -> None:
+        self.bases = bases
         self.version = version
         self.values = values
-        self.targets: dict[str, Target | ProbePatchError] = {}
         self.found: dict[str, list[PlannedEdit]] = {}
-        self.notes: list[str] = []
-
-    def path(self, file: str) -> str:
-        return f"{self.prefix}/{file}" if self.prefix else file
-
-    def target(self, path: str) -> Target:
-        """The file as a target. Raises FileMissingError, or what keeps the file from being read, again each time."""
-        known = self.targets.get(path)
-        if known is None:
-            base = self.read_base(path)
-            try:
-                known = (
-                    Target.of(path, base)
-                    if base is not None
-                    else misses.FileMissingError(_("the file is not there"), where=path)
-                )
-            except ProbePatchError as error:
-                known = error
-            self.targets[path] = known
-        if isinstance(known, ProbePatchError):
-            raise known
-        return known
 
     def plan(self, recipe: Recipe, number: int, edit: Edit) -> None:
         if edit.versions is not None and self.version is not None and self.version not in edit.versions:
             return
         place, sites = self.sites(recipe, edit)
-        path = self.path(place.file)
+        path = self.bases.path(place.file)
         changes = [edit.verb.change(site) for site in sites]
         if edit.verb.name == "add_file":
             planned = self.added_file(recipe, number, edit, place)
         else:
             planned = _planned(
-                self.target(path), recipe, number, edit, place, sites, changes, digest_with(recipe, self.values)
+                self.bases.target(place.file),
+                recipe,
+                number,
+                edit,
+                place,
+                sites,
+                changes,
+                digest_with(recipe, self.values),
             )
         self.found.setdefault(path, []).append(planned)
 
@@ -85,7 +58,7 @@ class _Planning:
         missed: list[ProbePatchError] = []
         for place in edit.places:
             try:
-                hits.append((place, find_sites(self.target(self.path(place.file)), edit, place, marker)))
+                hits.append((place, find_sites(self.bases.target(place.file), edit, place, marker)))
             except ProbePatchError as error:
                 missed.append(error)
         if len(hits) == 1:
@@ -99,8 +72,8 @@ class _Planning:
         raise missed[0] if len(missed) == 1 else _no_alternative(missed)
 
     def added_file(self, recipe: Recipe, number: int, edit: Edit, place: Place) -> PlannedEdit:
-        path = self.path(place.file)
-        if self.read_base(path) is not None:
+        path = self.bases.path(place.file)
+        if self.bases.read(place.file) is not None:
             raise misses.NameTakenError(_("there is a file of that name already, and it is not ours"), where=path)
         text = filled_payload(recipe.payloads[place.fields["add_file"]], recipe, self.values)
         splice = Splice(0, b"", text.encode("utf-8"), shared=True)
@@ -157,17 +130,16 @@ def _planned(
 
 def plan_edits(
     recipes: Sequence[Recipe],
-    read_base: ReadBase,
+    bases: Bases,
     *,
-    prefix: str = "",
     version: Version | None = None,
     values: Mapping[str, Any] | None = None,
-) -> Planned:
-    """Plan all edits. ``read_base`` gives a file's bytes without our edits by its path in the tree, None for no such file.
+) -> dict[str, tuple[PlannedEdit, ...]]:
+    """Plan all edits on the tree's base files.
 
-    Raises PlanError with every finding, when there is one.
+    Gives the edits by path in the tree. Raises PlanError with every finding, when there is one.
     """
-    planning = _Planning(read_base, prefix, version, values or {})
+    planning = _Planning(bases, version, values or {})
     findings: list[ProbePatchError] = []
     for recipe in recipes:
         for number, edit in enumerate(recipe.edits):
@@ -177,7 +149,7 @@ def plan_edits(
                 findings.append(_of_edit(error, recipe, edit))
     if findings:
         raise misses.PlanError(findings)
-    return Planned({path: tuple(edits) for path, edits in planning.found.items()}, tuple(planning.notes))
+    return {path: tuple(edits) for path, edits in planning.found.items()}
 
 
 def _of_edit(error: ProbePatchError, recipe: Recipe, edit: Edit) -> ProbePatchError:

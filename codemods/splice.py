@@ -135,6 +135,7 @@ def _events(edits: Sequence[PlannedEdit]) -> list[_Event]:
             if splice.shared:
                 first = shared.setdefault((splice.start, splice.removed, splice.inserted), event)
                 if first is not event:
+                    first.order = min(first.order, event.order)
                     first.opens += opens
                     first.closes += closes
                     continue

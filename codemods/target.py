@@ -1,12 +1,16 @@
-"""One base file during planning: read, outlined and parsed once, and only as far as edits ask for it."""
+"""The base files during identification and planning: each read, outlined and parsed once, and only as far as somebody asks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from codemods import misses
+from codemods.errors import ProbePatchError
 from codemods.outline import Definition, Outline, outline
 from codemods.scope import Scope, parse_scope
 from codemods.source import Source, read_source
+from locales import _
 
 
 @dataclass
@@ -32,3 +36,44 @@ class Target:
         if key not in self._scopes:
             self._scopes[key] = parse_scope(self.source, start, end, definition)
         return self._scopes[key]
+
+
+class Bases:
+    """A tree's base files, asked for by the path that recipes use.
+
+    ``read`` gives a file's bytes without our edits by its path in the tree, None when there is no such file; ``prefix`` is the
+    import root below the tree's root.
+    """
+
+    def __init__(self, read: Callable[[str], bytes | None], prefix: str = "") -> None:
+        self._read = read
+        self._prefix = prefix
+        self._bytes: dict[str, bytes | None] = {}
+        self._targets: dict[str, Target | ProbePatchError] = {}
+
+    def path(self, file: str) -> str:
+        """The file's path in the tree."""
+        return f"{self._prefix}/{file}" if self._prefix else file
+
+    def read(self, file: str) -> bytes | None:
+        if file not in self._bytes:
+            self._bytes[file] = self._read(self.path(file))
+        return self._bytes[file]
+
+    def target(self, file: str) -> Target:
+        """Raises FileMissingError, or what keeps the file from being read, again each time."""
+        if file not in self._targets:
+            self._targets[file] = self._open(file)
+        known = self._targets[file]
+        if isinstance(known, ProbePatchError):
+            raise known
+        return known
+
+    def _open(self, file: str) -> Target | ProbePatchError:
+        data = self.read(file)
+        if data is None:
+            return misses.FileMissingError(_("the file is not there"), where=self.path(file))
+        try:
+            return Target.of(self.path(file), data)
+        except ProbePatchError as error:
+            return error

@@ -158,7 +158,9 @@ def read_yaml(path: Path, fields: Mapping[str, Field], without: str = "") -> Loc
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         problem = " ".join(str(error.problem).split())
-        colon = _("a value that ends with `:` or holds `: ` has to be in quotes") if "mapping values" in problem else None
+        colon = (
+            _("a value that ends with `:` or holds `: ` has to be in quotes") if "mapping values" in problem else None
+        )
         raise RecipeError(_("this is not valid YAML"), where=where, why=problem, todo=colon) from error
     except (YAMLError, UnicodeDecodeError, ValueError) as error:
         raise RecipeError(
