@@ -253,6 +253,8 @@ def same(pattern: object, node: object, captures: Captures, header_only: bool = 
         return _same_suite(pattern, node, captures)
     if isinstance(pattern, (cst.Integer, cst.Float, cst.Imaginary)):
         return bool(ast.literal_eval(pattern.value) == ast.literal_eval(getattr(node, "value", "")))
+    if isinstance(pattern, cst.FormattedString) and isinstance(node, cst.FormattedString):
+        return _prefix(pattern) == _prefix(node) and _same_list(pattern.parts, node.parts, captures)
     if isinstance(pattern, cst.Parameters) and isinstance(node, cst.Parameters):
         return _same_list(_parameters(pattern), _parameters(node), captures)
     if isinstance(pattern, cst.CSTNode) and isinstance(node, cst.CSTNode):
@@ -264,6 +266,10 @@ def same(pattern: object, node: object, captures: Captures, header_only: bool = 
     if isinstance(pattern, (list, tuple)) and isinstance(node, (list, tuple)):
         return _same_list(pattern, node, captures)
     return pattern == node
+
+
+def _prefix(node: cst.FormattedString) -> str:
+    return node.start.rstrip("'\"").lower()
 
 
 def _unsaid(pattern: cst.CSTNode, field: str, header_only: bool) -> bool:

@@ -214,7 +214,7 @@ class Site:
 
     def first_line(self) -> int:
         """The offset after the header's last line of the scope's body."""
-        start = self.source.line_start(self.parsed.span(flat(self.parsed.body)[0].node)[0])
+        start = self.statement_start(flat(self.parsed.body)[0])
         while start > 0:
             above = self.source.line_start(start - 1)
             line = self.source.text[above:start].strip()

@@ -13,6 +13,7 @@ from codemods.misses import PlanError
 from codemods.planner import plan_edits
 from codemods.recipe_reader import load_recipe
 from codemods.splice import PlannedEdit, check_order, render
+from codemods.target import Bases
 
 CASES = sorted(Path(__file__).parents[1].joinpath("cases").iterdir())
 GOOD = [case for case in CASES if (case / "after.py").exists()]
@@ -20,9 +21,9 @@ BAD = [case for case in CASES if (case / "finding.txt").exists()]
 
 
 def planned(case: Path, before: bytes) -> tuple[PlannedEdit, ...]:
-    plan = plan_edits([load_recipe(case / "recipe.yaml")], {"m.py": before}.get)
-    check_order("m.py", plan.edits["m.py"])
-    return plan.edits["m.py"]
+    plan = plan_edits([load_recipe(case / "recipe.yaml")], Bases({"m.py": before}.get))
+    check_order("m.py", plan["m.py"])
+    return plan["m.py"]
 
 
 def names(cases: list[Path]) -> list[str]:

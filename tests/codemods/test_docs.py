@@ -11,6 +11,7 @@ import pytest
 from codemods.planner import plan_edits
 from codemods.recipe_reader import load_recipe
 from codemods.splice import render
+from codemods.target import Bases
 from codemods.verbs import VERBS
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "recipes.md").read_text(encoding="utf-8")
@@ -30,11 +31,11 @@ def test_the_example_of_a_verb_is_true(verb: str, tmp_path: Path) -> None:
     loaded = load_recipe(recipe)
     assert [item.verb.name for item in loaded.edits] == [verb]
     if verb == "add_file":
-        planned = plan_edits([loaded], lambda path: None).edits
+        planned = plan_edits([loaded], Bases(lambda path: None))
         assert list(planned) == ["framework/probepatch_verl.py"]
         return
     before, after = re.findall(r"```python\n(.*?)```", section(verb), re.DOTALL)
-    planned = plan_edits([loaded], {"worker.py": before.encode()}.get).edits
+    planned = plan_edits([loaded], Bases({"worker.py": before.encode()}.get))
     assert render(before.encode(), planned["worker.py"]).decode() == after
     assert before != after
 
