@@ -9,12 +9,11 @@ switched off.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from locales import _
 
@@ -132,6 +131,33 @@ def diff_digest(repo: GitDir | None, paths: Iterable[str]) -> str | None:
         return None
 
 
+def in_head(repo: GitDir | None, paths: Iterable[str]) -> dict[str, bytes]:
+    """The bytes of these files in HEAD, by path; without those that are not there, and nothing when git cannot tell."""
+    asked = [path for path in paths if "\n" not in path]
+    if repo is None or not asked:
+        return {}
+    query = "".join(f"HEAD:{path}\n" for path in asked)
+    try:
+        answer = _execute(repo, ("cat-file", "--batch"), _SAFE_CONFIG, given=os.fsencode(query))
+    except GitMissing:
+        return {}
+    return _parse_batch(asked, answer)
+
+
+def _parse_batch(asked: list[str], answer: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    at = 0
+    for path in asked:
+        end = answer.find(b"\n", at)
+        header = answer[at:end].split(b" ")
+        at = end + 1
+        if len(header) == 3 and header[1] == b"blob" and header[2].isdigit():
+            size = int(header[2])
+            found[path] = answer[at : at + size]
+            at += size + 1
+    return found
+
+
 def _run(repo: GitDir, *args: str) -> bytes:
     """Standard output of a reading git command; raises GitMissing."""
     return _execute(repo, args, (*_SAFE_CONFIG, *_no_local_filters(repo)))
@@ -149,24 +175,20 @@ def _no_local_filters(repo: GitDir) -> list[str]:
     return [*(key + "=" for key in sorted(own)), *sorted(required)]
 
 
-def _execute(repo: GitDir, args: tuple[str, ...], settings: Iterable[str], ok: tuple[int, ...] = (0,)) -> bytes:
-    git = _gitpython()
+def _execute(
+    repo: GitDir, args: tuple[str, ...], settings: Iterable[str], ok: tuple[int, ...] = (0,), given: bytes = b""
+) -> bytes:
     options = [part for setting in settings for part in ("-c", setting)]
+    command = ["git", *options, *args]
+    environment = os.environ | _environment(repo)
     try:
-        status, out, err = git.Git(repo.top).execute(
-            ["git", *options, *args],
-            env=_environment(repo),
-            with_extended_output=True,
-            with_exceptions=False,
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-        )
-    except git.GitCommandNotFound as error:
+        done = subprocess.run(command, input=given, capture_output=True, check=False, cwd=repo.top, env=environment)
+    except OSError as error:
         raise GitMissing(_("git is not installed")) from error
-    if status not in ok:
-        raise GitMissing(err.strip() or f"git {args[0]}: {status}")
-    assert isinstance(out, bytes)
-    return out
+    if done.returncode not in ok:
+        reason = " ".join(done.stderr.decode("utf-8", "replace").split())
+        raise GitMissing(reason[:300] or f"git {args[0]}: {done.returncode}")
+    return done.stdout
 
 
 def _environment(repo: GitDir) -> dict[str, str]:
@@ -179,16 +201,3 @@ def _environment(repo: GitDir) -> dict[str, str]:
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
-
-
-def _gitpython() -> ModuleType:
-    """GitPython, imported on first use (0.05 s), and quiet where git is not installed."""
-    before = os.environ.get("GIT_PYTHON_REFRESH")
-    os.environ["GIT_PYTHON_REFRESH"] = "quiet"
-    try:
-        return importlib.import_module("git")
-    finally:
-        if before is None:
-            del os.environ["GIT_PYTHON_REFRESH"]
-        else:
-            os.environ["GIT_PYTHON_REFRESH"] = before

@@ -22,7 +22,6 @@ from locales import _
 
 _DOTS = "__probepatch_dots__"
 _HOLE = "__probepatch_hole_"
-_ANY_BODY = cst.parse_statement(_DOTS)
 
 _TOKEN = re.compile(
     r"""(?P<text>[rRbBuUfFtT]{0,3}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|\#[^\n]*)"""

@@ -12,7 +12,8 @@ class FilePlan:
     """What becomes of one file. ``path`` is relative to the tree's root, with ``/``.
 
     ``base`` are the file's bytes without our edits, None for a file that does not exist; ``before`` what is on disk now.
-    ``edits`` is everything that will be active on the file afterwards, edits of other recipes included, in base offsets.
+    ``edits`` is everything that will be active on the file afterwards, edits of other recipes included, in base offsets. ``via`` is
+    the path that was asked for, where that is a symbolic link to ``path``.
     """
 
     path: str
@@ -20,6 +21,7 @@ class FilePlan:
     before: bytes | None
     edits: tuple[PlannedEdit, ...]
     compiled: str = ""  # the verdict of the compile check, recorded in the ledger: "ok, CPython 3.11.7", say
+    via: str = ""
 
     @property
     def after(self) -> bytes | None:

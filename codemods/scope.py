@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
@@ -163,6 +162,8 @@ def _parse(source: Source, text: bytes, offset: int) -> cst.Module:
         module = cst.parse_module(text.decode("utf-8"))
         given_back = module.code.encode("utf-8")
     except Exception as error:  # LibCST raises TypeError and RecursionError beside its own
+        from importlib.metadata import version
+
         raise NotEditableError(
             _("LibCST {version} cannot parse this code").format(version=version("libcst")),
             where=source.where(offset),

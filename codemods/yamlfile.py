@@ -50,22 +50,11 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.seen: set[int] = set()
 
     def error(self, node: Any, what: str, todo: str | None = None) -> RecipeError:
-        mark = node.start_mark
-        return RecipeError(what, where=f"{self.path}:{mark.line + 1}:{mark.column + 1}", todo=todo)
+        return RecipeError(what, where=_at(self.path, node.start_mark), todo=todo)
 
-    def visit(self, node: Any, depth: int) -> None:
-        """Each node is used once: an alias may multiply without end."""
-        if id(node) in self.seen:
-            raise self.error(node, _("YAML aliases are not allowed here"), _("write the value out"))
-        self.seen.add(id(node))
-        if depth > MAX_DEPTH:
-            raise self.error(node, _("the YAML nests too deep"))
-
-    def pairs(self, node: Any, depth: int) -> Iterator[tuple[str, Any, Any]]:
-        self.visit(node, depth)
+    def pairs(self, node: Any) -> Iterator[tuple[str, Any, Any]]:
         if node.id != "mapping":
             raise self.error(node, _("a table of `key: value` lines is wanted here"))
         known: set[str] = set()
@@ -77,10 +66,10 @@ class _Reader:
             known.add(key.value)
             yield key.value, key, value
 
-    def table(self, node: Any, fields: Mapping[str, Field], depth: int) -> Located:
+    def table(self, node: Any, fields: Mapping[str, Field]) -> Located:
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
-        for name, key, value in self.pairs(node, depth):
+        for name, key, value in self.pairs(node):
             if name not in fields:
                 near = difflib.get_close_matches(name, fields, 1)
                 hint = (
@@ -89,27 +78,25 @@ class _Reader:
                     else _("known: {keys}").format(keys=", ".join(fields))
                 )
                 raise self.error(key, _("unknown key `{key}`").format(key=name), hint)
-            values[name] = self.value(value, fields[name], depth + 1)
+            values[name] = self.value(value, fields[name])
             lines[name] = key.start_mark.line + 1
         for name, field in fields.items():
             if field.required and name not in values:
                 raise self.error(node, _("the key `{key}` is missing").format(key=name), field.help)
         return Located(values, self.path, node.start_mark.line + 1, lines)
 
-    def value(self, node: Any, field: Field, depth: int) -> Any:
+    def value(self, node: Any, field: Field) -> Any:
         if field.kind == "table":
-            return self.table(node, field.fields, depth)
+            return self.table(node, field.fields)
         if field.kind == "mapping":
-            return {name: self.table(value, field.fields, depth + 1) for name, _key, value in self.pairs(node, depth)}
+            return {name: self.table(value, field.fields) for name, _key, value in self.pairs(node)}
         if field.kind in ("tables", "texts"):
-            self.visit(node, depth)
             if node.id != "sequence":
                 raise self.error(node, _("a list is wanted here"))
             one = (
                 Field("text", field.help) if field.kind == "texts" else Field("table", field.help, fields=field.fields)
             )
-            return [self.value(item, one, depth + 1) for item in node.value]
-        self.visit(node, depth)
+            return [self.value(item, one) for item in node.value]
         if node.id != "scalar":
             raise self.error(node, _("a single value is wanted here"))
         return self.scalar(node, field)
@@ -144,7 +131,6 @@ def read_yaml(path: Path, fields: Mapping[str, Field], without: str = "") -> Loc
 
     The lines of the top-level key ``without`` are left out unread.
     """
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     data = _bytes_of(path)
@@ -153,24 +139,46 @@ def read_yaml(path: Path, fields: Mapping[str, Field], without: str = "") -> Loc
         if without:
             block = re.compile(rf"^{without}:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
             text = block.sub(lambda found: "\n" * found.group().count("\n"), text)
-        node = YAML(typ="safe", pure=True).compose(io.StringIO(text))
+        node = _compose(path, text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         problem = " ".join(str(error.problem).split())
-        colon = (
-            _("a value that ends with `:` or holds `: ` has to be in quotes") if "mapping values" in problem else None
-        )
-        raise RecipeError(_("this is not valid YAML"), where=where, why=problem, todo=colon) from error
-    except (YAMLError, UnicodeDecodeError, ValueError) as error:
+        colon = _("a value that ends with `:` or holds `: ` has to be in quotes")
         raise RecipeError(
-            _("this is not valid YAML"), where=str(path), why=" ".join(str(error).split())[:200]
+            _("this is not valid YAML"),
+            where=_at(path, mark) if mark else str(path),
+            why=problem,
+            todo=colon if "mapping values" in problem else None,
         ) from error
-    except RecursionError as error:
-        raise RecipeError(_("the YAML nests too deep"), where=str(path)) from error
+    except (YAMLError, UnicodeDecodeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise RecipeError(_("this is not valid YAML"), where=str(path), why=why) from error
     if node is None:
         raise RecipeError(_("the file is empty"), where=str(path))
-    return _Reader(path).table(node, fields, 0)
+    return _Reader(path).table(node, fields)
+
+
+def _compose(path: Path, text: str) -> Any:
+    """The node tree, by libyaml where it is installed. Deep nesting would take that down, so the events are looked at first."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    for event in YAML(typ="safe").parse(io.StringIO(text)):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise RecipeError(_("the YAML nests too deep"), where=_at(path, event.start_mark))
+        if isinstance(event, AliasEvent):
+            raise RecipeError(
+                _("YAML aliases are not allowed here"),
+                where=_at(path, event.start_mark),
+                todo=_("write the value out"),
+            )
+    return YAML(typ="safe").compose(io.StringIO(text))
+
+
+def _at(path: Path, mark: Any) -> str:
+    return f"{path}:{mark.line + 1}:{mark.column + 1}"
 
 
 def _bytes_of(path: Path) -> bytes:

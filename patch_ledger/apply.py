@@ -91,7 +91,7 @@ def _change(ledger: Ledger, file: FilePlan, path: str, entry: FileEntry | None) 
         base=file.base,
         edits=file.edits,
         origin=carried.origin if carried else digest(file.base),
-        via=file.path if file.path != path else carried.via if carried else "",
+        via=file.via or (file.path if file.path != path else carried.via if carried else ""),
         made=carried.made
         if carried
         else tuple(_missing_folders(ledger.tree.root, path))

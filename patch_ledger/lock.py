@@ -39,11 +39,24 @@ def _still_there(fd: int, path: Path) -> bool:
 
 def _refused(place: Path, fd: int) -> RefusedError:
     holder = os.pread(fd, 400, 0).decode("utf-8", "replace").split()
-    if len(holder) == 3:
+    if len(holder) == 3 and not _is_dead(holder[0], holder[1]):
         what = _("locked by pid {pid} on {host} since {time}").format(pid=holder[0], host=holder[1], time=holder[2])
     else:
         what = _("locked by another process")
     return RefusedError(what, where=str(place / NAME), todo=_("wait for it to end, then run this again"))
+
+
+def _is_dead(pid: str, host: str) -> bool:
+    """Whether the note in the lock file was left by a killed process: who holds the lock now has not written its own yet."""
+    if host != os.uname().nodename or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
 
 
 @contextmanager

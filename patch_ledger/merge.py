@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codemods.errors import FindingError, RefusedError
 from codemods.plan import FilePlan, Plan
@@ -89,16 +89,22 @@ def merge(
     """
     by_path = {view.path: view for view in views.values()}
     edits: dict[str, list[PlannedEdit]] = {}
+    via: dict[str, str] = {}
     for asked, new in planned.items():
         view = views[asked] if asked in views else read_base(ledger, asked)
         by_path.setdefault(view.path, view)
+        if asked != view.path:
+            via[view.path] = asked
         edits.setdefault(view.path, []).extend(new)
     for path, entry in ledger.active().items():
         if any(edit.recipe in recipes for edit in entry.edits):
             edits.setdefault(path, [])
             if path not in by_path:
                 by_path[path] = read_base(ledger, path)
-    files = tuple(_merged(by_path[path], new, recipes, ledger) for path, new in sorted(edits.items()))
+    files = tuple(
+        replace(_merged(by_path[path], new, recipes, ledger), via=via.get(path, ""))
+        for path, new in sorted(edits.items())
+    )
     notes = tuple(
         _("{edit} is no longer in {path}; it was undone there by other means").format(edit=name, path=file.path)
         for file in files

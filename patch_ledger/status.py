@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from codemods.gitrepo import GitDir, in_head
 from locales import _
 from patch_ledger.records import FileEntry
 from patch_ledger.repair import progress
@@ -57,7 +58,8 @@ def status(tree: Tree, *, head: bool = True) -> TreeStatus:
     if not ledger.place.is_dir():
         return TreeStatus("")
     active = ledger.active()
-    committed = _heads(tree, list(active)) if head and active and tree.git_dir else {}
+    repo = GitDir(tree.root, tree.git_dir) if head and active and tree.git_dir else None
+    committed = in_head(repo, active)
     edits = tuple(
         found for path, entry in sorted(active.items()) for found in _states(ledger, path, entry, committed.get(path))
     )
@@ -103,31 +105,3 @@ def todo_for(state: str) -> str:
         FILE_MISSING: _("restore the file, or `revert --force` puts the original back"),
         COMMITTED: _("our lines are part of a commit; after a revert, commit again"),
     }.get(state, "")
-
-
-def _heads(tree: Tree, paths: list[str]) -> dict[str, bytes]:
-    """The bytes of files in HEAD, by one ``git cat-file``; nothing when git cannot say."""
-    import subprocess  # only where git owns the tree
-
-    asked = [path for path in paths if "\n" not in path]
-    query = "".join(f"HEAD:./{path}\n" for path in asked)
-    command = ["git", "-c", "safe.directory=*", "-C", str(tree.root), "cat-file", "--batch"]
-    try:
-        answer = subprocess.run(command, input=query.encode(), capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    return _parse_batch(asked, answer)
-
-
-def _parse_batch(asked: list[str], answer: bytes) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    at = 0
-    for path in asked:
-        end = answer.find(b"\n", at)
-        header = answer[at:end].split(b" ")
-        at = end + 1
-        if len(header) == 3 and header[1] == b"blob" and header[2].isdigit():
-            size = int(header[2])
-            found[path] = answer[at : at + size]
-            at += size + 1
-    return found

@@ -1,0 +1,49 @@
+# `make demo` and `make test` work in a new clone with nothing but Python 3.10 or newer: they make .venv when it is needed.
+PYTHON ?= python3
+VENV ?= .venv
+PY := $(VENV)/bin/python
+MARK ?= not network and not real
+JOBS ?= auto
+
+.PHONY: demo test lint real bench messages wheel clean
+
+demo: $(VENV)/installed
+	$(PY) -m probepatch demo
+
+test: $(VENV)/installed-dev
+	$(PY) -m pytest -n $(JOBS) -m "$(MARK)" $(TESTS)
+
+lint: $(VENV)/installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+# a real training worker on this CPU, patched and unpatched
+real: $(VENV)/installed-dev
+	$(PY) -m pytest -m real -s tests/real
+
+bench: $(VENV)/installed-dev
+	$(PY) -m tests.bench
+
+# every sentence that a user sees, for translators
+messages: $(VENV)/installed-dev
+	$(VENV)/bin/pybabel extract --no-wrap --sort-by-file --project=probepatch --copyright-holder="the probepatch authors" \
+	  -k _ -k ngettext:1,2 -o locales/probepatch.pot probepatch.py cli.py commands codemods patch_ledger
+
+wheel: $(VENV)/installed-dev
+	$(PY) -m build --wheel
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "probepatch needs Python 3.10 or newer; call make with PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/installed

@@ -1,0 +1,64 @@
+"""``probepatch apply CHECKOUT``: write the plan, all of it or nothing, and record it in the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from codemods.gitrepo import diff_digest
+from commands import __version__
+from commands.diff import plan_as_json, print_notes, print_summary
+from commands.output import json_option, print_json, say
+from commands.planning import Prepared, Wish, find_tree, planning_options, prepare
+from commands.receipts import print_files, print_repair, print_saved
+from locales import _
+from patch_ledger.admin import recover
+from patch_ledger.apply import commit
+from patch_ledger.receipt import Receipt
+from patch_ledger.repair import Repair
+from patch_ledger.store import open_ledger
+
+
+@click.command
+@planning_options
+@json_option
+def command(as_json: bool, **options: Any) -> None:
+    """The command."""
+    wish = Wish(**options)
+    repaired = repair(wish)
+    prepared, receipt = apply(wish)
+    if as_json:
+        print_json(
+            plan_as_json(prepared) | {"receipt": receipt.as_json(), "repaired": asdict(repaired) if repaired else None}
+        )
+        return
+    print_repair(repaired or receipt.repaired)
+    print_applied(prepared, receipt)
+
+
+def repair(wish: Wish) -> Repair | None:
+    """Bring an interrupted transaction to its end: a plan needs a tree that is one thing or the other."""
+    tree = find_tree(wish)
+    return recover(tree).repaired if open_ledger(tree).pending is not None else None
+
+
+def apply(wish: Wish) -> tuple[Prepared, Receipt]:
+    """Plan and commit."""
+    prepared = prepare(wish)
+    tree = prepared.scene.tree
+    before = diff_digest(tree.git, [file.path for file in prepared.plan.changed])
+    receipt = commit(tree, prepared.plan, tool=f"probepatch {__version__}", git_diff=before)
+    return prepared, receipt
+
+
+def print_applied(prepared: Prepared, receipt: Receipt) -> None:
+    """What was written where, and how it is taken back."""
+    given = prepared.scene.tree.given
+    print_files(receipt)
+    print_summary(prepared, _("`probepatch revert {checkout}` takes it out again").format(checkout=given))
+    if receipt.place:
+        say(_("recorded in {place}").format(place=receipt.place), "dim")
+    print_saved(receipt.saved)
+    print_notes(prepared)

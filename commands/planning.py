@@ -1,0 +1,149 @@
+"""From a checkout and a wish to a checked plan: identify, choose, plan on the base, merge with the ledger, compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from codemods.catalogue import Framework, load_framework
+from codemods.checkout import Tree
+from codemods.errors import ProbePatchError
+from codemods.identify import Chosen, Fit, Identity, choose, identify, identify_as
+from codemods.plan import Plan
+from codemods.recipe import Recipe
+from codemods.recipe_reader import load_recipe
+from codemods.target import Bases
+from commands.target import checkout_options, find_checkout, other_copy
+from locales import _
+from patch_ledger.merge import BaseView, merge, read_base
+from patch_ledger.store import Ledger, open_ledger
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for on a planning command's line."""
+
+    checkout: Path | None
+    package: str | None
+    python: str | None
+    ids: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    side: str | None = None
+    settings: tuple[str, ...] = ()
+
+
+def planning_options(function: Function) -> Function:
+    """The options that diff and apply share; together they are a :class:`Wish`."""
+    for decorate in (
+        click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_("a parameter's value")),
+        click.option("--side", type=click.Choice(["train", "infer"]), help=_("only recipes of this side")),
+        recipe_file_option,
+        click.option("--recipe", "ids", multiple=True, metavar="ID", help=_("a shipped recipe; may be repeated")),
+        checkout_options,
+    ):
+        function = decorate(function)
+    return function
+
+
+def recipe_file_option(function: Function) -> Function:
+    """``--recipe-file``: a recipe of one's own; a ``framework.yaml`` beside it describes a framework of one's own."""
+    help_text = _("a recipe of your own; may be repeated")
+    option = click.option(
+        "--recipe-file", "files", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help=help_text
+    )
+    return option(function)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A checkout with what is known of it: its ledger, what framework it is, and the recipes given by file."""
+
+    tree: Tree
+    ledger: Ledger
+    identity: Identity
+    files: tuple[Recipe, ...]
+    bases: Bases
+    views: Mapping[str, BaseView]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan that was checked, and the recipes it comes from."""
+
+    scene: Scene
+    chosen: Chosen
+    plan: Plan
+
+
+def find_tree(wish: Wish) -> Tree:
+    """The checkout; with recipe files of one's own any folder may be one."""
+    packages = [framework.package for framework in _frameworks_beside(wish.files).values()]
+    return find_checkout(wish.checkout, wish.package, wish.python, packages, any_folder=bool(wish.files))
+
+
+def look(wish: Wish) -> Scene:
+    """Find the checkout and tell what it is. Writes nothing."""
+    tree = find_tree(wish)
+    own = _frameworks_beside(wish.files)
+    recipes = tuple(load_recipe(path) for path in wish.files)
+    ledger = open_ledger(tree)
+
+    views: dict[str, BaseView] = {}
+
+    def read(path: str) -> bytes | None:
+        views[path] = read_base(ledger, path)
+        return views[path].base
+
+    bases = Bases(read, tree.prefix)
+    ours = [framework for framework in own.values() if framework.package in tree.packages]
+    if not ours:
+        return Scene(tree, ledger, identify(bases, tree.import_root, tree.packages), recipes, bases, views)
+    identity = identify_as(ours[0], bases, tree.import_root)
+    fits = tuple(_fit(identity, recipe) for recipe in recipes)
+    return Scene(tree, ledger, replace(identity, fits=fits), recipes, bases, views)
+
+
+def _frameworks_beside(files: Sequence[Path]) -> Mapping[str, Framework]:
+    """The frameworks described beside recipe files, by name."""
+    folders = dict.fromkeys(path.parent for path in files)
+    found = [load_framework(folder / "framework.yaml") for folder in folders if (folder / "framework.yaml").is_file()]
+    return {framework.name: framework for framework in found}
+
+
+def _fit(identity: Identity, recipe: Recipe) -> Fit:
+    try:
+        choose(identity, files=[recipe])
+    except ProbePatchError as error:
+        return Fit(recipe, False, error.why or error.what)
+    return Fit(recipe, True, _("its versions are {range}").format(range=recipe.versions))
+
+
+def prepare(wish: Wish) -> Prepared:
+    """The plan for a wish, with every check made. Writes nothing."""
+    from codemods.compiling import check
+    from codemods.planner import plan_edits
+    from codemods.settings import digest_with, parse_settings
+
+    scene = look(wish)
+    applied = {edit.recipe for entry in scene.ledger.active().values() for edit in entry.edits}
+    chosen = choose(scene.identity, wish.side, wish.ids, scene.files, applied)
+    values = parse_settings(wish.settings, chosen.recipes)
+    planned = plan_edits(chosen.recipes, scene.bases, version=scene.identity.version, values=values)
+    digests = {recipe.id: digest_with(recipe, values) for recipe in chosen.recipes}
+    plan = merge(scene.ledger, scene.views, planned, digests)
+    verdicts = check([(f.path, f.base, f.after) for f in plan.files if f.changes and f.after is not None], wish.python)
+    notes = (
+        *scene.tree.notes,
+        *other_copy(scene.tree, wish.python),
+        *chosen.notes,
+        *plan.notes,
+        *(note for recipe in chosen.recipes for note in recipe.notes),
+    )
+    files = tuple(replace(file, compiled=verdicts.get(file.path, file.compiled)) for file in plan.files)
+    return Prepared(scene, chosen, replace(plan, files=files, notes=tuple(dict.fromkeys(notes))))
