@@ -86,37 +86,47 @@ def _is_future(line: cst.SimpleStatementLine) -> bool:
     return isinstance(first, cst.ImportFrom) and first.module is not None and first.module.value == "__future__"
 
 
-def _outline(text: bytes) -> Outline:
-    module = cst.parse_module(text.decode("utf-8"))
-    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
-    outliner = _Outliner(text, wrapper)
-    wrapper.module.visit(outliner)
+def _prologue(outliner: _Outliner) -> tuple[int, int, int]:
+    """The outline's ``docstring``, ``prologue`` and ``first_import``."""
     docstring = prologue = 0
-    in_prologue = True
-    stretches: list[tuple[int, int]] = []
-    imports: list[str] = []
+    for place, node in enumerate(outliner.module.body):
+        start, end = outliner.lines_of(node)
+        if place == 0 and isinstance(node, cst.SimpleStatementLine) and _is_docstring(node):
+            docstring = prologue = end
+        elif isinstance(node, cst.SimpleStatementLine) and _is_future(node):
+            prologue = end
+        else:
+            first = node.body[0] if isinstance(node, cst.SimpleStatementLine) else None
+            return docstring, prologue, start if isinstance(first, (cst.Import, cst.ImportFrom)) else -1
+    return docstring, prologue, -1
+
+
+def _stretches(outliner: _Outliner) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
     fresh = True
-    for place, node in enumerate(module.body):
+    for node in outliner.module.body:
         if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-            in_prologue, fresh = False, True
+            fresh = True
             continue
         start, end = outliner.lines_of(node)
-        if isinstance(node, cst.SimpleStatementLine):
-            imports += _import_texts(module, node)
-            if place == 0 and _is_docstring(node):
-                docstring = prologue = end
-            elif in_prologue and _is_future(node):
-                prologue = end
-            else:
-                in_prologue = False
-        else:
-            in_prologue = False
         if fresh:
-            stretches.append((start, end))
+            found.append((start, end))
         else:
-            stretches[-1] = (stretches[-1][0], end)
+            found[-1] = (found[-1][0], end)
         fresh = False
-    return Outline(tuple(outliner.found), docstring, prologue, tuple(stretches), tuple(imports))
+    return found
+
+
+def _outline(text: bytes) -> Outline:
+    module = cst.parse_module(text.decode("utf-8"))
+    outliner = _Outliner(text, MetadataWrapper(module, unsafe_skip_copy=True))
+    module.visit(outliner)
+    docstring, prologue, first_import = _prologue(outliner)
+    lines = [node for node in module.body if isinstance(node, cst.SimpleStatementLine)]
+    imports = [one for line in lines for one in _import_texts(module, line)]
+    return Outline(
+        tuple(outliner.found), docstring, prologue, tuple(_stretches(outliner)), tuple(imports), first_import
+    )
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class Definition:
 @dataclass(frozen=True, slots=True)
 class Outline:
     """``prologue`` is the offset after the docstring and the ``__future__`` imports; ``docstring`` the one after the docstring (0
-    without one); ``stretches`` are runs of top-level statements between definitions, in whole lines; ``imports`` the texts of
+    without one); ``first_import`` that of the line of the first statement behind the prologue, when it is an import, else -1;
+    ``stretches`` are runs of top-level statements between definitions, in whole lines; ``imports`` the texts of
     the top-level imports, one alias each."""
 
     definitions: tuple[Definition, ...]
@@ -48,6 +49,7 @@ class Outline:
     prologue: int
     stretches: tuple[tuple[int, int], ...]
     imports: tuple[str, ...] = ()
+    first_import: int = -1
 
     def named(self, qualname: str) -> tuple[Definition, ...]:
         return tuple(definition for definition in self.definitions if definition.qualname == qualname)
@@ -163,17 +165,19 @@ def one_by_one(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield ast.unparse(single)
 
 
-def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int]:
+def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int, int]:
+    """The outline's ``docstring``, ``prologue`` and ``first_import``."""
     docstring = prologue = 0
     for place, node in enumerate(tree.body):
-        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
         if place == 0 and _is_docstring(node):
             docstring = prologue = min(lines[node.end_lineno or 1], len(text))
-        elif future:
+        elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
             prologue = min(lines[node.end_lineno or 1], len(text))
         else:
-            break
-    return docstring, prologue
+            start = lines[node.lineno - 1]
+            is_import = isinstance(node, (ast.Import, ast.ImportFrom)) and start >= prologue
+            return docstring, prologue, start if is_import else -1
+    return docstring, prologue, -1
 
 
 def outline(text: bytes, path: str = "<source>") -> Outline:
@@ -183,13 +187,14 @@ def outline(text: bytes, path: str = "<source>") -> Outline:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _outline_by_child(text, path, error)
     lines = _lines(text)
-    docstring, prologue = _prologue(tree, lines, text)
+    docstring, prologue, first_import = _prologue(tree, lines, text)
     return Outline(
         tuple(_definitions(tree, lines, text)),
         docstring,
         prologue,
         tuple(_stretches(tree, lines, text)),
         tuple(_imports(tree)),
+        first_import,
     )
 
 
@@ -229,6 +234,7 @@ def from_json(data: dict[str, object]) -> Outline:
         int(str(data["prologue"])),
         tuple((int(start), int(end)) for start, end in data["stretches"]),  # type: ignore[attr-defined]
         tuple(str(item) for item in data["imports"]),  # type: ignore[attr-defined]
+        int(str(data["first_import"])),
     )
 
 

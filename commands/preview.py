@@ -92,7 +92,8 @@ def _print_file(file: FilePlan, known: frozenset[str]) -> None:
         _print_hunk(hunk)
     for edit in file.edits:
         if edit.name not in explained and edit_key(edit) not in known:
-            say(f"  {edit.name}  [{_('the same change, made once')}]", "note")
+            there = _("the same change, made once") if edit.splices else _("nothing to add: it is there already")
+            say(f"  {edit.name}  [{there}]", "note")
     say("")
 
 

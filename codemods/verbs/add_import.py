@@ -1,4 +1,7 @@
-"""An import: of a module after its ``__future__`` imports, or at the start of a function. One that is there is not added again."""
+"""An import: of a module behind its ``__future__`` imports, else above its first import; or at the start of a function.
+
+One that is there already is not added again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from codemods.fields import Field
 from codemods.outline import one_by_one
 from codemods.scope import flat
 from codemods.site import Change, Site
-from codemods.verbs.body_start import at_body_start, module_start
+from codemods.verbs.body_start import at_body_start, module_splice, module_start
 from codemods.verbs.verb import FUNCTION, MODULE, Verb
 from locales import _
 
@@ -37,6 +40,9 @@ def change(site: Site) -> Change:
         return Change()
     if site.definition is None:
         text = site.lines(code, b"", b"    ", site.outline.prologue)
+        beside = site.outline.first_import
+        if beside >= 0 and site.outline.prologue == site.outline.docstring:
+            return Change((module_splice(site, beside, text.data, text.lines, shared=True),))
         return Change((module_start(site, text.data, text.lines, shared=True),))
     return Change(tuple(at_body_start(site, code)))
 

@@ -41,8 +41,13 @@ def module_start(site: Site, data: bytes, lines: tuple[int, ...] = (), shared: b
     if not start:
         firsts = [*(begin for begin, _end in outline.stretches[:1]), *(d.start for d in outline.definitions[:1])]
         start = min(firsts, default=len(source.text))
-    glued = start == len(source.text) and start > 0 and not source.text.endswith(b"\n")
-    if glued:
+    return module_splice(site, start, data, lines, shared)
+
+
+def module_splice(site: Site, start: int, data: bytes, lines: tuple[int, ...], shared: bool) -> Splice:
+    """Whole lines at the head of a line of the module, or behind its end."""
+    source = site.source
+    if start == len(source.text) and start > 0 and not source.text.endswith(b"\n"):
         newline = source.newline_near(start)
         data = newline + data.removesuffix(newline)
         lines = tuple(line + len(newline) for line in lines)

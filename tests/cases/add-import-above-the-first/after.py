@@ -1,0 +1,7 @@
+# licence
+"""Doc."""
+LOADED = 1  # probepatch: add-import-above-the-first/b
+
+# the usual
+from verl import probe  # probepatch: add-import-above-the-first/a
+import os

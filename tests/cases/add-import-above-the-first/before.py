@@ -1,0 +1,5 @@
+# licence
+"""Doc."""
+
+# the usual
+import os
