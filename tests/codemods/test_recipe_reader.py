@@ -139,7 +139,7 @@ def test_the_shipped_recipes_are_valid_and_name_the_schema() -> None:
 
 
 def test_the_written_schema_is_the_real_one() -> None:
-    written = RECIPES.parent / "docs" / "schemas" / "recipe.json"
+    written = RECIPES / "recipe.schema.json"
     assert json.loads(written.read_text(encoding="utf-8")) == recipe_schema()
 
 
