@@ -37,11 +37,13 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All file plans on one tree. ``recipes`` maps the recipes that were asked for to their digests."""
+    """All file plans on one tree. ``recipes`` maps the recipes that were asked for to their digests; ``made_on`` is the hash of the
+    ledger's last line when the bases were read, None for a plan that was made without a ledger's word."""
 
     files: tuple[FilePlan, ...]
     recipes: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    made_on: str | None = None
 
     @property
     def changed(self) -> tuple[FilePlan, ...]:

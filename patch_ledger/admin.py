@@ -50,6 +50,8 @@ def verify(tree: Tree) -> Verified:
         sha for intent, _end in ledger.history for file in intent.files for sha in (file.before, file.base) if sha
     }
     lost = sorted(sha for sha in wanted if digest(_object(ledger.place / OBJECTS / sha)) != sha)
+    if lost:
+        ledger.still_current()
     problems = [_("the original bytes {sha} are missing or changed").format(sha=sha) for sha in lost]
     if ledger.pending:
         problems.append(_("a transaction was interrupted; `probepatch ledger recover` repairs it"))

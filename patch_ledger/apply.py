@@ -33,6 +33,12 @@ def commit(tree: Tree, plan: Plan, *, command: str = "apply", tool: str = "", gi
         place = str(held.ledger.place)
         if not changes:
             return Receipt(command, place, notes=plan.notes, saved=held.saved, repaired=held.repaired)
+        if plan.made_on not in (None, held.ledger.chain.head):
+            raise RefusedError(
+                _("another run changed the ledger since the plan was made, so the plan is out of date"),
+                why=_("what it took for a file's base may hold the other run's edits; nothing was written"),
+                todo=_("run this again"),
+            )
         intent = held.run(changes, command, tool=tool, git_diff=git_diff)
         files = tuple(done(file) for file in intent.files)
         return Receipt(command, place, intent.txn, files, plan.notes, (), held.saved, held.repaired)

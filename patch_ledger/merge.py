@@ -111,7 +111,7 @@ def merge(
         for name in by_path[file.path].gone
         if name.partition("/")[0] not in recipes
     )
-    return Plan(files, dict(recipes), notes)
+    return Plan(files, dict(recipes), notes, ledger.chain.head)
 
 
 def _merged(view: BaseView, new: Sequence[PlannedEdit], recipes: Mapping[str, str], ledger: Ledger) -> FilePlan:

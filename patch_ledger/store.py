@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codemods.errors import InvalidError
+from codemods.errors import InvalidError, RefusedError
 from codemods.splice import render
 from locales import _
 from patch_ledger.chain import Chain, invalid, load
@@ -55,12 +55,20 @@ class Ledger:
             return None
         data = read_file(self.place / OBJECTS / sha)
         if digest(data) != sha:
+            self.still_current()
             raise InvalidError(
                 _("the ledger's copy of the original bytes is missing or changed"),
                 where=str(self.place / OBJECTS / sha),
                 todo=_("take the original from git or a new install, then `probepatch ledger forget`"),
             )
         return data
+
+    def still_current(self) -> None:
+        """Raises RefusedError when another run has written to the ledger since it was read."""
+        if load(self.place).head != self.chain.head:
+            raise RefusedError(
+                _("another run changed the ledger while it was read"), where=str(self.place), todo=_("run this again")
+            )
 
     def base(self, entry: FileEntry) -> bytes | None:
         return self.object(entry.base)
