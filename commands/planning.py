@@ -19,7 +19,7 @@ from codemods.recipe_reader import load_recipe
 from codemods.target import Bases
 from commands.target import checkout_options, find_checkout, other_copy
 from locales import _
-from patch_ledger.merge import BaseView, merge, read_base
+from patch_ledger.merge import BaseView, interrupted, merge, read_base
 from patch_ledger.store import Ledger, open_ledger
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -93,6 +93,8 @@ def look(wish: Wish) -> Scene:
     own = _frameworks_beside(wish.files)
     recipes = tuple(load_recipe(path) for path in wish.files)
     ledger = open_ledger(tree)
+    if ledger.pending is not None:
+        raise interrupted(ledger)
 
     views: dict[str, BaseView] = {}
 

@@ -16,7 +16,6 @@ from commands.target import checkout_options, find_checkout
 from locales import _
 from patch_ledger.receipt import Receipt
 from patch_ledger.revert import revert as take_out
-from patch_ledger.store import Ledger, open_ledger
 
 
 @click.command
@@ -48,25 +47,11 @@ def command(
 
 def revert(tree: Tree, recipe: str | None = None, edit: str | None = None, force: bool = False) -> Receipt:
     """Revert, and compare `git diff` with what it was before the oldest edit."""
-    paths = _recorded_paths(open_ledger(tree))
     return take_out(
         tree,
         recipe=recipe,
         edit=edit,
         force=force,
         tool=f"probepatch {__version__}",
-        git_diff=lambda: diff_digest(tree.git, paths),
+        git_diff=lambda paths: diff_digest(tree.git, paths),
     )
-
-
-def _recorded_paths(ledger: Ledger) -> list[str]:
-    """The paths whose `git diff` was recorded before the oldest edit that is still active."""
-    busy: set[str] = set()
-    found: list[str] = []
-    for intent, outcome in ledger.history:
-        if outcome == "commit":
-            if not busy:
-                found = [file.path for file in intent.files if file.before != file.after]
-            busy -= {file.path for file in intent.files}
-            busy |= {file.path for file in intent.files if file.edits}
-    return found

@@ -36,11 +36,13 @@ def print_status(status: TreeStatus) -> None:
     """A line for each edit, or for each file when all is well there, and what to do."""
     if status.interrupted is not None:
         cut = status.interrupted
-        text = _("interrupted: a {command} wrote {n} of {m} files; apply, revert and `ledger recover` repair it")
-        say(text.format(command=cut.command, n=cut.written, m=cut.total), "bad")
-    if not status.edits:
+        text = _("interrupted: {command} wrote {n} of {m} files; apply, revert and `ledger recover` repair it")
+        if cut.worker is not None:
+            text = _("at work: {command} of process {pid} wrote {n} of {m} files so far")
+        say(text.format(command=cut.command, pid=cut.worker, n=cut.written, m=cut.total), "bad")
+    if not status.edits and status.interrupted is None:
         say(_("no edit of ours is recorded here"), "good")
-    else:
+    elif status.edits:
         headings = (_("state"), _("edit"), _("file"), _("line"))
         table(headings, [(words(e), f"{e.recipe}/{e.edit}", e.path, str(e.line)) for e in status.edits])
         fine = sum(edit.state in FINE for edit in status.edits)

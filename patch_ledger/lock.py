@@ -46,6 +46,17 @@ def _refused(place: Path, fd: int) -> RefusedError:
     return RefusedError(what, where=str(place / NAME), todo=_("wait for it to end, then run this again"))
 
 
+def worker(place: Path) -> int | None:
+    """The process that holds the lock, as far as its note and this host tell; reads only."""
+    try:
+        pid, host, _since = (place / NAME).read_text(encoding="utf-8", errors="replace")[:400].split()
+    except (OSError, ValueError):
+        return None
+    if host != os.uname().nodename or not pid.isdecimal() or _is_dead(pid, host):
+        return None
+    return int(pid)
+
+
 def _is_dead(pid: str, host: str) -> bool:
     """Whether the note in the lock file was left by a killed process: who holds the lock now has not written its own yet."""
     if host != os.uname().nodename or not pid.isdecimal():

@@ -42,13 +42,13 @@ def revert(
     edit: str | None = None,
     force: bool = False,
     tool: str = "",
-    git_diff: Callable[[], str | None] | None = None,
+    git_diff: Callable[[list[str]], str | None] | None = None,
     traces: Sequence[str] = TRACES,
 ) -> Receipt:
     """Take out all edits, those of one recipe, or one edit (``recipe/id``, or ``id`` alone).
 
     An edit that somebody changed is refused, named in ``Receipt.refused``, and left as it is; ``force`` keeps a copy of that file
-    and puts its base back. ``git_diff`` is called afterwards, for comparison with what was recorded before the apply.
+    and puts its base back. ``git_diff`` is called afterwards with the paths to compare with what was recorded before the apply.
     Nothing to do is a receipt without ``txn``.
     """
     place = find_place(tree)
@@ -70,11 +70,11 @@ def _revert(
     chosen: Callable[[PlannedEdit], bool],
     force: bool,
     tool: str,
-    git_diff: Callable[[], str | None] | None,
+    git_diff: Callable[[list[str]], str | None] | None,
     traces: Sequence[str],
 ) -> Receipt:
     ledger = held.ledger
-    recorded = ledger.git_diff_before()
+    recorded, paths = ledger.git_diff_before()
     active = [entry for entry in ledger.active().values() if any(chosen(edit) for edit in entry.edits)]
     outcomes = [_plan(ledger, entry, chosen, force) for entry in active]
     refused = tuple(refusal for outcome in outcomes for refusal in outcome.refused)
@@ -87,7 +87,7 @@ def _revert(
     intent = held.run(changes, "revert", tool=tool)
     ledger = held.ledger
     touched = [outcome.entry for outcome in outcomes if outcome.change is not None]
-    after = git_diff() if git_diff is not None and recorded is not None and not ledger.active() else None
+    after = git_diff(paths) if git_diff is not None and recorded is not None and not ledger.active() else None
     proof = Proof(
         tuple(file_proof(ledger, entry) for entry in touched if not ledger.entries[entry.path].edits),
         tuple(found for entry in touched for found in residue(ledger, entry, traces)),

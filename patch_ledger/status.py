@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 from codemods.gitrepo import GitDir, in_head
 from locales import _
+from patch_ledger.lock import worker
 from patch_ledger.records import FileEntry
 from patch_ledger.repair import progress
 from patch_ledger.store import Ledger, open_ledger
@@ -31,12 +32,13 @@ class EditStatus:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A transaction that never ended: ``written`` of ``total`` files."""
+    """A transaction without an end: ``written`` of ``total`` files; ``worker`` is the process that is still at it, if one is."""
 
     command: str
     txn: str
     written: int
     total: int
+    worker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def _interrupted(ledger: Ledger) -> Interrupted | None:
     pending = ledger.pending
     if pending is None:
         return None
-    return Interrupted(pending.command, pending.txn, *progress(ledger.tree.root, pending))
+    return Interrupted(pending.command, pending.txn, *progress(ledger.tree.root, pending), worker(ledger.place))
 
 
 def _states(ledger: Ledger, path: str, entry: FileEntry, head: bytes | None) -> list[EditStatus]:

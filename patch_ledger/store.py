@@ -80,18 +80,20 @@ class Ledger:
             return None
         return render(base or b"", entry.edits)
 
-    def git_diff_before(self) -> str | None:
-        """The caller's digest of ``git diff`` from before the oldest edit that is still active."""
+    def git_diff_before(self) -> tuple[str | None, list[str]]:
+        """The caller's digest of ``git diff`` from before the oldest edit that is still active, and the paths it is about."""
         busy: set[str] = set()
-        found: str | None = None
+        digest_before: str | None = None
+        paths: list[str] = []
         for intent, outcome in self.history:
             if outcome != "commit":
                 continue
             if not busy:
-                found = intent.git_diff
+                digest_before = intent.git_diff
+                paths = [file.path for file in intent.files if file.before != file.after]
             busy -= {file.path for file in intent.files}
             busy |= {file.path for file in intent.files if file.edits}
-        return found if busy else None
+        return (digest_before, paths) if busy else (None, [])
 
 
 def _candidates(tree: Tree) -> list[Path]:

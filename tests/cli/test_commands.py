@@ -158,7 +158,7 @@ def test_an_interrupted_apply_is_told_and_repaired(applied):
     lines = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join(lines[:-1]))  # killed right before its last line
     assert answer("status", "status", applied, code=1)["interrupted"]["total"] == 3
-    assert "interrupted: a apply wrote 3 of 3 files" in run("status", applied).stdout
+    assert "interrupted: apply wrote 3 of 3 files" in run("status", applied).stdout
     assert answer("error", "diff", applied, *FILES, code=3)["error"]["kind"] == "refused"
     assert answer("apply", "apply", applied, *FILES)["repaired"]["outcome"] == "commit"
     assert answer("status", "status", applied)["interrupted"] is None
