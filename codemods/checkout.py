@@ -19,8 +19,9 @@ from locales import _
 PACKAGES = ("verl", "slime", "vime", "vllm", "vllm_ascend", "sglang")
 """Top-level packages of the frameworks that people patch."""
 
-_LAYOUTS = ("", "src", "python")
-_INSTALLED = ("site-packages", "dist-packages")
+LAYOUTS = ("", "src", "python")
+"""Where a checkout's import root may be."""
+INSTALLED = ("site-packages", "dist-packages")
 
 
 class NoCheckoutError(UsageError):
@@ -102,9 +103,9 @@ def _find_packages(folder: Path, wanted: tuple[str, ...]) -> tuple[Path, tuple[s
     if inside is not None:
         return inside.parent, (inside.name,)
     repo = find_git_dir(folder)
-    limit = repo.top if repo is not None and folder.name not in _INSTALLED else folder
+    limit = repo.top if repo is not None and folder.name not in INSTALLED else folder
     for base in (folder, *folder.parents):
-        for layout in _LAYOUTS:
+        for layout in LAYOUTS:
             found = tuple(name for name in wanted if _is_package(base / layout / name))
             if found:
                 return _through_symlink(base / layout, found), found

@@ -21,7 +21,9 @@ from codemods.target import Bases
 from locales import _
 
 _MAX_VERSION_BYTES = 200_000
-_DUNDER = re.compile(r"""^(?:__version__|version)\s*(?::\s*str\s*)?=\s*["']([^"'\n]{1,80})["']""", re.MULTILINE)
+_DUNDER = re.compile(
+    r"""^(?:__version__\s*=\s*)?(?:__version__|version)\s*(?::\s*str\s*)?=\s*["']([^"'\n]{1,80})["']""", re.MULTILINE
+)
 
 
 class NotFittingError(FindingError):
@@ -59,6 +61,12 @@ class Identity:
         if self.declared is None or self.declared.is_devrelease or self.agree is False:
             return None
         return self.declared
+
+    @property
+    def nearest(self) -> Version | None:
+        """The version by which single edits are chosen: the tree's own, else the newest tried one that it is like."""
+        tried = (Version(version) for fit in self.fits if fit.fits for version in fit.recipe.verified)
+        return self.version or max((version for version in tried if version in self.probed), default=None)
 
 
 def identify(bases: Bases, import_root: Path, packages: Sequence[str]) -> Identity:
@@ -264,9 +272,15 @@ def _group(recipe: Heading) -> str:
 
 
 def _without_rivals(chosen: Chosen, applied: Sequence[Heading]) -> Chosen:
-    """Refuse two recipes of one excluding group, asked for together or one after the other."""
+    """Refuse two recipes of one name or of one excluding group, asked for together or one after the other."""
     for place, recipe in enumerate(chosen.recipes):
         for other in chosen.recipes[:place]:
+            if other.id == recipe.id:
+                raise UsageError(
+                    _("two recipes are called `{name}`").format(name=recipe.id),
+                    where=f"{other.path}, {recipe.path}",
+                    todo=_("give each recipe once, under a name of its own"),
+                )
             if _group(recipe) and _group(other) == _group(recipe):
                 what = _("{first} and {second} exclude each other").format(first=other.id, second=recipe.id)
                 raise UsageError(what, todo=_("name one of them"))

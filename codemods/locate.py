@@ -12,7 +12,7 @@ from codemods.errors import FindingError
 from codemods.outline import Definition
 from codemods.pattern import Match, Pattern, compile_expression, compile_statements, find_expressions, find_statements
 from codemods.recipe import Edit, Place
-from codemods.scope import Definitions, Scope
+from codemods.scope import Definitions, NotEditableError, Scope
 from codemods.site import Site
 from codemods.target import Target
 from codemods.verbs.verb import CLASS, EXPRESSION, FUNCTION, MODULE
@@ -42,6 +42,14 @@ def _pattern(edit: Edit, place: Place) -> Pattern:
 
 
 def _matches(pattern: Pattern, scope: Scope) -> list[Match]:
+    try:
+        return _all_matches(pattern, scope)
+    except RecursionError as error:
+        offset = scope.definition.start if scope.definition else 0
+        raise NotEditableError(_("the code nests too deep to be matched"), where=scope.source.where(offset)) from error
+
+
+def _all_matches(pattern: Pattern, scope: Scope) -> list[Match]:
     if pattern.expression is not None:
         found = find_expressions(pattern, scope.blocks)
         return sorted(found, key=lambda match: scope.span(match.expression)[0] if match.expression else 0)

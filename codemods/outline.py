@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from codemods.errors import FindingError
+from codemods.nesting import syntax
 from locales import _
 
 _CHILD = Path(__file__).with_name("newer_syntax.py")
 _CHILD_SECONDS = 20
-MAX_DEPTH = 150  # nodes above a node; LibCST recurses about five frames for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int
 def outline(text: bytes, path: str = "<source>") -> Outline:
     """Outline ``text`` (UTF-8, no byte-order mark). Raises SyntaxUnknownError."""
     try:
-        tree = ast.parse(text.decode("utf-8"))
+        tree = syntax(text.decode("utf-8"))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _outline_by_child(text, path, error)
     lines = _lines(text)
@@ -236,18 +236,3 @@ def from_json(data: dict[str, object]) -> Outline:
         tuple(str(item) for item in data["imports"]),  # type: ignore[attr-defined]
         int(str(data["first_import"])),
     )
-
-
-def nesting(text: bytes) -> int:
-    """How deep the syntax of ``text`` nests, counted without recursion; 0 when ``ast`` cannot read it."""
-    try:
-        tree = ast.parse(text.decode("utf-8"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return 0
-    deepest = 0
-    stack: list[tuple[ast.AST, int]] = [(tree, 1)]
-    while stack:
-        node, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
-    return deepest

@@ -17,6 +17,7 @@ from functools import lru_cache
 import libcst as cst
 
 from codemods.errors import InvalidError
+from codemods.parsing import UnparsableError, parse_snippet
 from codemods.scope import Statement, flat
 from locales import _
 
@@ -129,17 +130,34 @@ def compile_expression(text: str) -> Pattern:
 
 def _parsed(text: str, code: str) -> cst.Module:
     try:
-        return cst.parse_module(code)
-    except Exception as error:  # LibCST raises TypeError and RecursionError beside its own
+        return parse_snippet(code)
+    except UnparsableError as error:
+        shown = text if len(text) < 200 else text[:200] + "…"
         raise PatternError(
-            _("the pattern {pattern!r} is no Python code with holes").format(pattern=text),
-            why=" ".join(str(error).split()),
+            _("the pattern {pattern!r} is no Python code with holes").format(pattern=shown), why=str(error)
         ) from error
+
+
+class _Steps:
+    """A budget for one search: many ``...`` in one pattern can take longer than anybody waits."""
+
+    most = 300_000
+    left = most
+
+    @classmethod
+    def spend(cls) -> None:
+        cls.left -= 1
+        if cls.left < 0:
+            raise PatternError(
+                _("the pattern takes too long to match"),
+                todo=_("use fewer `...`, or name more between them"),
+            )
 
 
 def find_statements(pattern: Pattern, blocks: Sequence[Sequence[Statement]]) -> list[Match]:
     """Every run of statements that the pattern matches, in source order, without overlaps within a block."""
     matches = []
+    _Steps.left = _Steps.most
     for block in blocks:
         place = 0
         while place < len(block):
@@ -157,6 +175,7 @@ def find_expressions(pattern: Pattern, blocks: Sequence[Sequence[Statement]]) ->
     """Every expression that the pattern matches in the headers and small statements of the blocks."""
     assert pattern.expression is not None
     matches: list[Match] = []
+    _Steps.left = _Steps.most
     for block in blocks:
         for statement in block:
             for node in _expressions(statement.node):
@@ -188,6 +207,7 @@ def _run(
         return place
     if _is_dots(pattern[at]):
         for end in range(place, len(block) + 1):
+            _Steps.spend()
             trial = dict(captures)
             found = _run(pattern, at + 1, block, end, trial, header_only)
             if found is not None:
@@ -310,6 +330,7 @@ def _same_list(pattern: Sequence[object], nodes: Sequence[object], captures: Cap
         return not nodes
     if _is_dots(pattern[0]):
         for skip in range(len(nodes) + 1):
+            _Steps.spend()
             trial = dict(captures)
             if _same_list(pattern[1:], nodes[skip:], trial):
                 captures.update(trial)

@@ -16,7 +16,7 @@ from codemods.recipe import Alternative, Edit, Heading, Parameter, Place, Recipe
 from codemods.recipe_fields import FRAGMENT, RECIPE, VERB_KEYS
 from codemods.verbs import VERBS
 from codemods.verbs.verb import EXPRESSION, STATEMENT, Verb
-from codemods.yamlfile import Located, RecipeError, read_yaml
+from codemods.yamlfile import MAX_BYTES, Located, RecipeError, read_yaml
 from locales import _
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
@@ -189,7 +189,13 @@ def _payload(name: str, place: Place, folders: tuple[Path, ...]) -> str:
         if not path.is_relative_to(folder.resolve()):
             raise RecipeError(_("the payload `{name}` lies outside of its folder").format(name=name), where=place.where)
         try:
-            return path.read_bytes().decode("utf-8")
+            data = path.read_bytes()
+            if len(data) > MAX_BYTES:
+                raise RecipeError(
+                    _("the payload `{name}` is larger than {size} bytes").format(name=name, size=MAX_BYTES),
+                    where=place.where,
+                )
+            return data.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(
                 _("the payload `{name}` cannot be read").format(name=name), where=place.where, why=str(error)

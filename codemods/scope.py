@@ -10,7 +10,8 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from codemods.errors import FindingError
-from codemods.outline import MAX_DEPTH, Definition, nesting
+from codemods.outline import Definition
+from codemods.parsing import UnparsableError, parse_module
 from codemods.source import Source
 from locales import _
 
@@ -156,20 +157,17 @@ def blocks(block: cst.BaseSuite | cst.Module, owner: cst.CSTNode | None = None) 
 
 
 def _parse(source: Source, text: bytes, offset: int) -> cst.Module:
-    if nesting(text) > MAX_DEPTH:
-        raise NotEditableError(_("the code nests too deep to be parsed safely"), where=source.where(offset))
     try:
-        module = cst.parse_module(text.decode("utf-8"))
-        given_back = module.code.encode("utf-8")
-    except Exception as error:  # LibCST raises TypeError and RecursionError beside its own
+        module = parse_module(text.decode("utf-8"))
+    except UnparsableError as error:
         from importlib.metadata import version
 
         raise NotEditableError(
             _("LibCST {version} cannot parse this code").format(version=version("libcst")),
             where=source.where(offset),
-            why=" ".join(str(error).split())[:300],
+            why=str(error),
         ) from error
-    if given_back != text:
+    if module.code.encode("utf-8") != text:
         raise NotEditableError(
             _("LibCST does not give back the bytes of this code, so it is not edited"), where=source.where(offset)
         )
@@ -178,6 +176,13 @@ def _parse(source: Source, text: bytes, offset: int) -> cst.Module:
 
 def parse_scope(source: Source, start: int, end: int, definition: Definition | None) -> Scope:
     """Parse ``source.text[start:end]`` (whole lines). Raises NotEditableError."""
+    try:
+        return _parsed_scope(source, start, end, definition)
+    except RecursionError as error:
+        raise NotEditableError(_("the code nests too deep to be parsed safely"), where=source.where(start)) from error
+
+
+def _parsed_scope(source: Source, start: int, end: int, definition: Definition | None) -> Scope:
     text = source.text[start:end]
     header = b""
     if definition and text[:1] in (b" ", b"\t"):

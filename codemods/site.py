@@ -13,9 +13,10 @@ from functools import cached_property
 import libcst as cst
 
 from codemods.errors import FindingError
+from codemods.inserted import FRAMES, STATEMENTS, fill
 from codemods.layout import Text, inside_strings, lay_out
 from codemods.outline import Definition, Outline
-from codemods.pattern import Match, substitute
+from codemods.pattern import Match
 from codemods.scope import Scope, Statement, flat
 from codemods.source import Source
 from codemods.splice import Indent, Rank, Splice, leading, trailing
@@ -80,7 +81,7 @@ class Site:
 
     def field(self, name: str) -> str:
         """The verb's key with the captured holes filled in."""
-        return substitute(self.fields[name], self.captured)
+        return fill(self.fields[name].strip("\n"), self.captured, FRAMES.get(name, STATEMENTS))
 
     def inline(self, name: str, offset: int) -> bytes:
         """The verb's key as a part of a line, with the file's own line ending should it break."""
@@ -96,7 +97,7 @@ class Site:
         """One indentation step of the block that holds the statement."""
         owner = self._owner_indent(statement)
         if not statement.suite_on_line:
-            own = self.source.indent_at(self.parsed.span(statement.node)[0])
+            own = self.indent(statement)
             if statement.owner is not None and own.startswith(owner) and own != owner:
                 return own[len(owner) :]
         return self.file_unit(owner)
@@ -114,7 +115,7 @@ class Site:
     def indent(self, statement: Statement) -> bytes:
         if statement.suite_on_line:
             return self._owner_indent(statement) + self.unit(statement)
-        return self.source.indent_at(self.parsed.span(statement.node)[0])
+        return self.source.indent_at(self.parsed.span(self._siblings(statement)[0].node)[0])
 
     def lines(self, code: str, indent: bytes, unit: bytes, offset: int, marker: bool = True) -> Text:
         return lay_out(code, indent, unit, self.source.newline_near(offset), self.marker if marker else "")
@@ -153,11 +154,26 @@ class Site:
         breaks = [*self._gap_before(first), *(self._gap_before(following) if following else [])]
         return list(dict.fromkeys(breaks))
 
-    def statement_start(self, statement: Statement) -> int:
-        """The head of the statement's first line, that of its first decorator when it has one."""
+    def extent(self) -> tuple[int, int]:
+        """The matched statements, from the first's first decorator to the last's end."""
+        return self._start(self.first), self.parsed.span(self.last.node)[1]
+
+    def _start(self, statement: Statement) -> int:
         node = statement.node
         decorators = node.decorators if isinstance(node, (cst.FunctionDef, cst.ClassDef)) else ()
-        return self.source.line_start(self.parsed.span(decorators[0] if decorators else node)[0])
+        return self.parsed.span(decorators[0] if decorators else node)[0]
+
+    def around_expression(self) -> tuple[bytes, int]:
+        """Text that parses by itself and holds the matched expression (its small statement, or its scope); and its offset."""
+        if isinstance(self.first.node, cst.BaseSmallStatement):
+            start, end = self.parsed.span(self.first.node)
+            return self.source.text[start:end], start
+        shift = self.parsed.shift
+        return self.parsed.module.code.encode("utf-8"), shift
+
+    def statement_start(self, statement: Statement) -> int:
+        """The head of the statement's first line, that of its first decorator when it has one."""
+        return self.source.line_start(self._start(statement))
 
     # --- insertions ----------------------------------------------------------------------------------------------------
 

@@ -184,7 +184,8 @@ def _at(path: Path, mark: Any) -> str:
 def _bytes_of(path: Path) -> bytes:
     try:
         if not path.is_file():
-            raise RecipeError(_("there is no such file"), where=str(path))
+            what = _("this is no regular file") if path.exists() else _("there is no such file")
+            raise RecipeError(what, where=str(path))
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:

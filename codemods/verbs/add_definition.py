@@ -7,6 +7,7 @@ import libcst as cst
 from codemods.errors import InvalidError
 from codemods.fields import Field
 from codemods.layout import Text
+from codemods.parsing import UnparsableError, parse_snippet
 from codemods.scope import flat
 from codemods.site import Change, Site
 from codemods.splice import trailing
@@ -18,9 +19,9 @@ from locales import _
 
 def _function_name(code: str) -> str:
     try:
-        body = cst.parse_module(code.strip("\n") + "\n").body
-    except Exception as error:  # LibCST raises TypeError and RecursionError beside its own
-        raise InvalidError(_("the code to add cannot be parsed"), why=" ".join(str(error).split())) from error
+        body = parse_snippet(code.strip("\n") + "\n").body
+    except UnparsableError as error:
+        raise InvalidError(_("the code to add cannot be parsed"), why=str(error)) from error
     if len(body) != 1 or not isinstance(body[0], cst.FunctionDef):
         raise InvalidError(_("the code to add has to be one function"))
     return body[0].name.value

@@ -39,7 +39,10 @@ def change(site: Site) -> Change:
     if set(one_by_one(_parsed(code))) <= _there(site):
         return Change()
     if site.definition is None:
-        text = site.lines(code, b"", b"    ", site.outline.prologue)
+        marked = (
+            f"{code}  # probepatch: import" if site.marker else code
+        )  # the same text in every recipe, so that it is shared
+        text = site.lines(marked, b"", b"    ", site.outline.prologue, marker=False)
         beside = site.outline.first_import
         if beside >= 0 and site.outline.prologue == site.outline.docstring:
             return Change((module_splice(site, beside, text.data, text.lines, shared=True),))

@@ -6,6 +6,7 @@ import libcst as cst
 
 from codemods.fields import Field
 from codemods.layout import SnippetError
+from codemods.parsing import UnparsableError, parse_snippet
 from codemods.scope import blocks, holds_yield
 from codemods.site import Change, Site
 from codemods.verbs.body_start import is_docstring
@@ -19,9 +20,9 @@ FINALLY = Field("code", "code that runs on every way out", required=True)
 def checked_final(code: str) -> str:
     """The code of a ``finally``; one that leaves it would swallow results and exceptions."""
     try:
-        module = cst.parse_module(code)
-    except Exception as error:
-        raise SnippetError(_("the code of `finally` cannot be parsed"), why=" ".join(str(error).split())) from error
+        module = parse_snippet(code)
+    except UnparsableError as error:
+        raise SnippetError(_("the code of `finally` cannot be parsed"), why=str(error)) from error
     if any(
         isinstance(statement.node, (cst.Return, cst.Break, cst.Continue))
         for block in blocks(module)

@@ -12,7 +12,7 @@ from codemods.verbs.verb import STATEMENT, Verb
 def change(site: Site) -> Change:
     first, last = site.first, site.last
     text = site.source.text
-    start, end = site.parsed.span(first.node)[0], site.parsed.span(last.node)[1]
+    start, end = site.extent()
     block = flat(first.block, first.owner, first.depth)
     count = len(site.match.statements) if site.match else 0
     if count == len(block) and first.owner is not None:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.fields import Field
+from codemods.layout import SnippetError
+from codemods.parsing import UnparsableError, parse_snippet
 from codemods.site import Change, Site
 from codemods.splice import Splice
 from codemods.verbs.verb import STATEMENT, Verb
+from locales import _
 
 
 def _fits_on_line(code: str) -> bool:
-    module = cst.parse_module(code.strip())
+    try:
+        module = parse_snippet(code.strip())
+    except UnparsableError as error:
+        raise SnippetError(_("the code of `with` cannot be parsed"), why=str(error)) from error
     return "\n" not in code.strip() and len(module.body) == 1 and isinstance(module.body[0], cst.SimpleStatementLine)
 
 
 def change(site: Site) -> Change:
     first, last = site.first, site.last
-    start, end = site.parsed.span(first.node)[0], site.parsed.span(last.node)[1]
+    start, end = site.extent()
     code = site.field("with")
     removed = site.source.text[start:end]
     shares_line = first.siblings > 1 or first.suite_on_line or last.siblings > 1

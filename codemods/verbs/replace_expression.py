@@ -1,8 +1,9 @@
-"""One expression gives way to another."""
+"""One expression gives way to another; in parentheses where it would mean something else without."""
 
 from __future__ import annotations
 
 from codemods.fields import Field
+from codemods.inserted import same_syntax
 from codemods.site import Change, Site
 from codemods.splice import Splice
 from codemods.verbs.verb import EXPRESSION, Verb
@@ -11,7 +12,13 @@ from codemods.verbs.verb import EXPRESSION, Verb
 def change(site: Site) -> Change:
     assert site.match is not None and site.match.expression is not None
     start, end = site.parsed.span(site.match.expression)
-    return Change((Splice(start, site.source.text[start:end], site.inline("with", start)),))
+    code = site.inline("with", start)
+    text, offset = site.around_expression()
+    head, tail = text[: start - offset], text[end - offset :]
+    plain, safe = (head + new + tail for new in (code, b"(" + code + b")"))
+    if not same_syntax(plain.decode("utf-8"), safe.decode("utf-8")):
+        code = b"(" + code + b")"
+    return Change((Splice(start, site.source.text[start:end], code),))
 
 
 VERB = Verb(

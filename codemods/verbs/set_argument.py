@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.errors import InvalidError
 from codemods.fields import Field
+from codemods.nesting import syntax
 from codemods.site import Change, Site
 from codemods.splice import Splice
 from codemods.verbs.verb import EXPRESSION, Verb
@@ -16,12 +17,22 @@ from locales import _
 _ARGUMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(.+)", re.DOTALL)
 
 
+def _one_keyword(argument: str) -> bool:
+    try:
+        call = syntax(f"f({argument})").body[0].value  # type: ignore[attr-defined]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True  # newer syntax than this Python's; the compile check decides
+    return len(call.keywords) == 1 and not call.args
+
+
 def change(site: Site) -> Change:
     call = site.match.expression if site.match else None
     start = site.parsed.span(site.first.node)[0]
     argument = _ARGUMENT.fullmatch(site.inline("argument", start).decode("utf-8"))
     if argument is None:
         raise InvalidError(_("`argument` has to be `name=expression`"), why=site.fields["argument"])
+    if not _one_keyword(argument.group()):
+        raise InvalidError(_("`argument` has to be one `name=expression`"), why=site.fields["argument"])
     if not isinstance(call, cst.Call):
         raise site.refuse(_("the pattern of `set_argument` has to be a call"))
     name, value = argument.groups()

@@ -13,8 +13,11 @@ from codemods.catalogue import Framework, Probe
 from codemods.compiling import BrokenByEditError, InterpreterError, UncheckableError, check
 from codemods.errors import ProbePatchError
 from codemods.identify import choose, identify_as
+from codemods.misses import PlanError
 from codemods.outline import SyntaxUnknownError, outline
 from codemods.pattern import PatternError, compile_expression, compile_statements, find_expressions, find_statements
+from codemods.planner import plan_edits
+from codemods.recipe_reader import load_recipe
 from codemods.scope import flat
 from codemods.settings import SettingError, digest_with, filled_payload, parse_settings
 from codemods.source import UnreadableSourceError, read_source
@@ -151,7 +154,9 @@ def test_expression_patterns_look_inside_but_not_into_nested_functions() -> None
     assert [module.code_for_node(match.captures["X"]) for match in found] == ["1", "3"]
 
 
-@pytest.mark.parametrize("text", ["f(", "...", "", "# nothing", "a b"])
+@pytest.mark.parametrize(
+    "text", ["f(", "...", "", "# nothing", "a b", "(" * 3000 + ")" * 3000, "-" * 20_000 + "a", "a" + ".a" * 100_000]
+)
 def test_a_pattern_that_is_none(text: str) -> None:
     with pytest.raises(PatternError):
         compile_statements(text)
@@ -161,6 +166,49 @@ def test_a_pattern_that_is_none(text: str) -> None:
 def test_an_expression_pattern_that_is_none(text: str) -> None:
     with pytest.raises(PatternError):
         compile_expression(text)
+
+
+def test_many_wildcards_end_in_an_error_and_not_in_a_long_wait() -> None:
+    call = cst.parse_module("f(" + ", ".join("x" for _ in range(40)) + ", y)\n")
+    with pytest.raises(PatternError, match="too long"):
+        find_statements(compile_statements("f(" + "..., x, " * 12 + "z)"), [flat(call)])
+    block = cst.parse_module("a()\n" * 40 + "b()\n")
+    with pytest.raises(PatternError, match="too long"):
+        find_statements(compile_statements("a()\n...\n" * 12 + "c()"), [flat(block)])
+
+
+@pytest.mark.parametrize("chain", [" or ".join(["x"] * 400), " ".join(["'x'"] * 400), "x" + " + x" * 400])
+def test_a_long_chain_in_the_target_is_a_finding(chain: str, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(
+        'recipe: r\nframework: example\nside: train\nversions: ">=0"\nwhy: w\nedits:\n'
+        "  - {id: a, file: m.py, in: f, replace_expression: x, expect: 1, with: y}\n"
+    )
+    source = f"def f(x):\n    return {chain}\n".encode()
+    with pytest.raises(PlanError) as caught:
+        plan_edits([load_recipe(tmp_path / "r.yaml")], Bases({"m.py": source}.get))
+    assert caught.value.exit_code == 1
+
+
+def test_two_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(RECIPE.replace("add_file: p.py", "body_end: x = 1"))
+    recipe = load_recipe(tmp_path / "r.yaml")
+    with pytest.raises(ProbePatchError, match="two recipes") as caught:
+        choose(identify_as(FRAMEWORK, Bases({}.get), tmp_path), files=[recipe, recipe])
+    assert caught.value.exit_code == 2
+
+
+def test_the_same_import_of_two_recipes_stands_once(tmp_path: Path) -> None:
+    recipes = []
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(
+            f'recipe: {name}\nframework: example\nside: train\nversions: ">=0"\nwhy: w\nedits:\n'
+            "  - {id: a, file: m.py, add_import: import probe}\n"
+        )
+        recipes.append(load_recipe(path))
+    edits = plan_edits(recipes, Bases({"m.py": b"x = 1\n"}.get))["m.py"]
+    assert render(b"x = 1\n", edits).count(b"import probe") == 1
+    assert render(b"x = 1\n", edits[1:]).count(b"import probe") == 1
 
 
 def edit(name: str, order: int, *splices: Splice, indents: tuple[Indent, ...] = ()) -> PlannedEdit:
@@ -267,8 +315,6 @@ edits:
 
 
 def test_settings_are_literals_and_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codemods.recipe_reader import load_recipe
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "payloads").mkdir()
     payload = "X = 1\nPARAMETERS: dict = {}  # probepatch: parameters\nY = {}\n"

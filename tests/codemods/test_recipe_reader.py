@@ -114,10 +114,18 @@ def test_a_payload_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
     assert "outside" in error.what
 
 
-def test_a_missing_recipe_and_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "gone.yaml", tmp_path):
-        with pytest.raises(RecipeError, match="no such file"):
+def test_a_missing_recipe_a_folder_and_a_device(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="no such file"):
+        load_recipe(tmp_path / "gone.yaml")
+    for path in (tmp_path, Path("/dev/zero")):
+        with pytest.raises(RecipeError, match="no regular file"):
             load_recipe(path)
+
+
+def test_a_payload_has_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "payloads").mkdir()
+    (tmp_path / "payloads" / "p.py").write_text("x = 1\n" * 300_000)
+    assert "larger" in refusal(tmp_path, GOOD.replace(EDIT, "  - {id: a, file: m.py, add_file: p.py}")).what
 
 
 def test_the_shipped_recipes_are_valid_and_name_the_schema() -> None:

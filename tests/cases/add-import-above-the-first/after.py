@@ -3,5 +3,5 @@
 LOADED = 1  # probepatch: add-import-above-the-first/b
 
 # the usual
-from verl import probe  # probepatch: add-import-above-the-first/a
+from verl import probe  # probepatch: import
 import os

@@ -1,5 +1,5 @@
 """Doc."""
-import os  # probepatch: add-import-type-checking/a
+import os  # probepatch: import
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 from __future__ import annotations
-from probekit import tap  # probepatch: add-import/a
+from probekit import tap  # probepatch: import
 import os, sys
 from x import (
     a,

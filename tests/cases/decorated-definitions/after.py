@@ -1,0 +1,5 @@
+class K:
+    a = 1
+
+
+    g = None

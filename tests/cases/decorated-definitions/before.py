@@ -1,0 +1,12 @@
+class K:
+    a = 1
+
+    @property
+    def f(self):
+        return 1
+
+    @deco(
+        1,
+    )
+    def g(self):
+        return 2
