@@ -3,7 +3,8 @@ async def f(x):
         pass
     with (
         two(1) as a,
-        b, probe(1, a),  # last
+        b,  # last
+        probe(1, a),
     ):
         pass
     with (x := three()), probe(x): pass
