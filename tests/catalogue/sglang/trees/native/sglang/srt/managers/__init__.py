@@ -1,0 +1,1 @@
+"""Stands for SGLang: the same statements around the patched places, and nothing else."""

@@ -1,0 +1,7 @@
+"""Stands for torch: one process, no process group."""
+
+
+class distributed:
+    @staticmethod
+    def is_initialized():
+        return False
