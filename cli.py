@@ -6,8 +6,13 @@ import importlib
 import io
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from types import FrameType
+from typing import Any
 
 import click
 
@@ -40,6 +45,7 @@ Exit codes:
   141  nobody reads the output"""
 )
 INTERNAL, INTERRUPTED, NO_READER = 70, 130, 141
+_LONGEST = 300  # characters of a foreign error's text
 
 
 class Commands(click.Group):
@@ -55,6 +61,14 @@ class Commands(click.Group):
         command: click.Command = module.command
         command.help = COMMANDS[cmd_name]  # the docstring is for those who read the code
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from commands.names import check_command
+
+        check_command(self, ctx, args)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section(_("Commands")):
@@ -78,24 +92,116 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code, and prints every error as one for people or, after ``--json``, for
     programs."""
     args = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a file name need not fit the terminal's encoding
+    if sys.stdout is None:  # closed by the caller; the next file that is opened would take its number
+        _to_stderr(_("error: standard output is closed; nothing was done"))
+        return NO_READER
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")  # a file name need not fit the terminal's encoding
+    output = _Output.standard()
+    with redirect_stdout(_text_on(output) if output is not None else sys.stdout), _stderr_may_fail():
+        try:
+            with interrupts() as interrupted:
+                code = _answer(args, interrupted, output)
+            sys.stdout.flush()  # a reader that went away is met here, not at exit
+            return code
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except OSError as error:
+            return _nobody_reads(error)
+
+
+class _Output(io.FileIO):
+    """Standard output that knows whether an OSError was its own."""
+
+    failed = False
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            self.failed = True
+            raise
+
+    @classmethod
+    def standard(cls) -> _Output | None:
+        """None where standard output is no file (in a test, say)."""
+        try:
+            return cls(sys.stdout.fileno(), "w", closefd=False)
+        except (OSError, ValueError):
+            return None
+
+
+def _text_on(output: _Output) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=sys.stdout.encoding,
+        errors="backslashreplace",
+        line_buffering=output.isatty(),
+    )
+
+
+def _answer(args: list[str], interrupted: Callable[[], bool], output: _Output | None) -> int:
+    """The exit code of a command whose errors were reported. Raises OSError when the output cannot be written."""
     try:
-        code = _run(args)
-        print(end="", flush=True)  # a reader that went away is met here, not at exit
-        return code
+        return _run(args)
     except ProbePatchError as error:
-        return _report(error, args)
+        code = _report(error, args)
+        return INTERRUPTED if interrupted() else code
     except click.ClickException as error:
         return _report(_usage_error(error), args)
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush complains
-        return NO_READER
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a clear sentence instead of a traceback
-        return _report_fault(error, args)
+        raise
+    except Exception as error:  # the last line of defence: a clear sentence instead of a traceback
+        if output is not None and output.failed:
+            raise
+        return INTERRUPTED if interrupted() else _report_fault(error, args)
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Tells whether the user interrupted: a library may turn the KeyboardInterrupt into an error of its own."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    watching = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if watching:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        if watching:
+            signal.signal(signal.SIGINT, before)
+
+
+def _nobody_reads(error: OSError) -> int:
+    """A reader that went away is no error; a full disk is one of the output, and what was done stays done."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush complains
+    if not isinstance(error, BrokenPipeError):
+        text = _("error: the output cannot be written: {reason}; `probepatch status` tells the state of the checkout")
+        _to_stderr(text.format(reason=error.strerror))
+    return NO_READER
+
+
+def _to_stderr(text: str) -> None:
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
+@contextmanager
+def _stderr_may_fail() -> Iterator[None]:
+    """What cannot be said on standard error is told by the exit code, which the interpreter's last flush would change."""
+    yield
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _run(args: list[str]) -> int:
@@ -104,6 +210,11 @@ def _run(args: list[str]) -> int:
             result = root.invoke(context)
     except click.exceptions.Exit as done:  # --help, --version
         return done.exit_code
+    except click.UsageError as error:
+        if error.ctx is None or error.format_message() != error.ctx.get_help():
+            raise
+        click.echo(error.format_message(), err=True)  # a group without a command shows its help
+        return error.exit_code
     return result if isinstance(result, int) else 0
 
 
@@ -117,7 +228,7 @@ def _report(error: ProbePatchError, args: Sequence[str]) -> int:
     from commands.output import print_error
 
     if "--json" in args:
-        print(json.dumps({"error": error.as_json()}, indent=2))
+        print(json.dumps({"error": error.as_json()}, indent=2), flush=True)
     else:
         print_error(error)
     return error.exit_code
@@ -128,8 +239,9 @@ def _report_fault(error: Exception, args: Sequence[str]) -> int:
         import traceback
 
         traceback.print_exception(error)
+    said = " ".join(str(error).split())[:_LONGEST]
     summary = ProbePatchError(
-        _("probepatch itself failed: {kind}: {error}").format(kind=type(error).__name__, error=error),
+        _("probepatch itself failed: {kind}: {error}").format(kind=type(error).__name__, error=said),
         why=_("this is a fault in probepatch, not in your checkout"),
         todo=_(
             "report it with what PROBEPATCH_TRACEBACK=1 prints; `probepatch status` tells the state of the checkout"

@@ -19,9 +19,13 @@ def main() -> None:
     if _OWN not in sys.path:
         sys.path.append(_OWN)
 
-    from cli import main as run
+    try:
+        from cli import main as run
 
-    sys.exit(run())
+        code = run()
+    except KeyboardInterrupt:  # while the modules are loaded
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

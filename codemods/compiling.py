@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import platform
-import subprocess
+import secrets
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codemods.errors import FindingError, RefusedError
+from codemods.interpreter import InterpreterError as InterpreterError
+from codemods.interpreter import ask, no_python
 from locales import _
 
-_SECONDS = 300
 _CHILD = """
 import base64, json, platform, sys, warnings
 warnings.simplefilter("ignore")
@@ -24,8 +25,10 @@ for path, text in json.load(sys.stdin):
         compile(base64.b64decode(text), path, "exec", dont_inherit=True)
         answers.append(None)
     except Exception as error:
-        answers.append([getattr(error, "lineno", None), type(error).__name__ + ": " + str(getattr(error, "msg", None) or error)])
-json.dump({"python": platform.python_implementation() + " " + platform.python_version(), "answers": answers}, sys.stdout)
+        message = str(getattr(error, "msg", None) or error)[:300]
+        answers.append([getattr(error, "lineno", None), type(error).__name__ + ": " + message])
+python = platform.python_implementation() + " " + platform.python_version()
+print("\\n" + sys.argv[1] + json.dumps({"python": python, "answers": answers}), flush=True)
 """
 
 Verdict = "tuple[int | None, str] | None"  # None: compiles; else line and message
@@ -37,10 +40,6 @@ class UncheckableError(RefusedError):
 
 class BrokenByEditError(FindingError):
     """The file compiled before the edits and does not with them."""
-
-
-class InterpreterError(RefusedError):
-    """The interpreter named by ``--python`` does not answer."""
 
 
 def _compile_here(files: Sequence[tuple[str, bytes]]) -> tuple[str, list[tuple[int | None, str] | None]]:
@@ -59,21 +58,19 @@ def _compile_here(files: Sequence[tuple[str, bytes]]) -> tuple[str, list[tuple[i
 
 def _compile_there(files: Sequence[tuple[str, bytes]], python: str) -> tuple[str, list[tuple[int | None, str] | None]]:
     work = json.dumps([(path, base64.b64encode(data).decode()) for path, data in files])
+    mark = secrets.token_hex(16)
+    result = ask(python, ["-I", "-B", "-c", _CHILD, mark], mark, given=work.encode())
     try:
-        child = subprocess.run(
-            [python, "-I", "-B", "-c", _CHILD], input=work, capture_output=True, text=True, timeout=_SECONDS, check=True
-        )
-        result = json.loads(child.stdout)
-        answers = [tuple(answer) if answer else None for answer in result["answers"]]
+        answers = [None if answer is None else _verdict(*answer) for answer in result["answers"]]
         if len(answers) != len(files):
             raise ValueError(_("it answered for {count} files").format(count=len(answers)))
         return str(result["python"]), answers
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
-        reason = getattr(error, "stderr", "") or str(error)
-        raise InterpreterError(
-            _("{python} does not work as a Python interpreter").format(python=python),
-            why=" ".join(str(reason).split())[-300:],
-        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise no_python(python, " ".join(str(error).split())[:200]) from error
+
+
+def _verdict(line: object, message: object) -> tuple[int | None, str]:
+    return line if isinstance(line, int) else None, str(message)
 
 
 def check(files: Sequence[tuple[str, bytes | None, bytes]], python: str | None = None) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from locales import _
 
+_LARGEST_INDEX = 1 << 29  # bytes; that of a million files has a quarter of it
 _SAFE_CONFIG = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "protocol.allow=never", "color.ui=false")
 
 
@@ -76,8 +77,11 @@ def tracks(repo: GitDir, folder: Path, first: str) -> bool:
     The index is read here when it tells at once, which needs no git at all. Raises GitMissing when only git could tell
     and cannot.
     """
+    index = repo.git_dir / "index"
+    if index.exists() and not (index.is_file() and index.stat().st_size < _LARGEST_INDEX):
+        raise GitMissing(_("its index is not a file of a usable size"))
     name = (folder / first).relative_to(repo.top).as_posix()
-    if _in_index(repo.git_dir / "index", os.fsencode(name)):
+    if _in_index(index, os.fsencode(name)):
         return True
     return bool(_run(repo, "ls-files", "-z", "--", str(folder)))
 

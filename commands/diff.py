@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from codemods.errors import UsageError
 from commands.output import json_option, print_json, say, warn
 from commands.planning import Prepared, Wish, planning_options, prepare
 from commands.preview import edit_key, file_as_json, line_counts, plan_patch, print_plan
@@ -20,6 +21,8 @@ from locales import _, ngettext
 @json_option
 def command(patch: bool, as_json: bool, **options: Any) -> None:
     """The command."""
+    if patch and as_json:
+        raise UsageError(_("--patch and --json exclude each other"), todo=_("run it once with each"))
     prepared = prepare(Wish(**options))
     if as_json:
         print_json(plan_as_json(prepared))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from commands.names import Group
 from commands.output import json_option, print_json, say, table
 from commands.receipts import print_receipt
-from commands.target import checkout_options, find_checkout
+from commands.recorded import find_recorded
+from commands.target import checkout_options
 from locales import _
 from patch_ledger import admin
 from patch_ledger.receipt import Receipt
 
 
-@click.group(help=_("Show, verify, recover or forget the record of the edits."))
+@click.group(cls=Group, help=_("Show, verify, recover or forget the record of the edits."))
 def command() -> None:
     """The group."""
 
@@ -25,7 +28,7 @@ def command() -> None:
 @json_option
 def show(checkout: Path | None, package: str | None, python: str | None, as_json: bool) -> None:
     """The history."""
-    history = admin.show(find_checkout(checkout, package, python))
+    history = admin.show(find_recorded(checkout, package, python))
     if as_json:
         print_json({"transactions": history})
         return
@@ -51,7 +54,7 @@ def _recipes(files: list[dict[str, list[dict[str, str]]]]) -> str:
 @json_option
 def verify(checkout: Path | None, package: str | None, python: str | None, as_json: bool) -> int:
     """Exit code 4 when something does not hold."""
-    found = admin.verify(find_checkout(checkout, package, python))
+    found = admin.verify(find_recorded(checkout, package, python))
     if as_json:
         print_json(found.as_json())
     else:
@@ -82,7 +85,9 @@ def forget(checkout: Path | None, package: str | None, python: str | None, as_js
 def _act(
     action: Callable[..., Receipt], checkout: Path | None, package: str | None, python: str | None, as_json: bool
 ) -> None:
-    receipt = action(find_checkout(checkout, package, python))
+    tree = find_recorded(checkout, package, python)
+    receipt = action(tree)
+    receipt = replace(receipt, notes=(*receipt.notes, *tree.notes))
     if as_json:
         print_json(receipt.as_json())
     else:

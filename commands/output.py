@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import click
@@ -60,7 +61,8 @@ def warn(text: str) -> None:
 
 def _echo(text: str, err: bool = False) -> None:
     """click takes the colours out where there is no terminal; NO_COLOR takes them out everywhere."""
-    click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
+    with suppress(OSError) if err else nullcontext():  # a warning that nobody can get stops nothing
+        click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def visible(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,18 +13,25 @@ import click
 
 from codemods.catalogue import Framework, load_framework
 from codemods.checkout import Tree
-from codemods.errors import ProbePatchError
+from codemods.errors import FindingError, ProbePatchError
 from codemods.identify import Chosen, Fit, Identity, choose, identify, identify_as
 from codemods.plan import Plan
 from codemods.recipe import Recipe
 from codemods.recipe_reader import load_recipe
 from codemods.target import Bases
+from commands.arguments import file_path, text
+from commands.names import nearest, unknown
+from commands.recorded import where_recorded
 from commands.target import checkout_options, find_checkout, other_copy
 from locales import _
 from patch_ledger.merge import BaseView, interrupted, merge, read_base
 from patch_ledger.store import Ledger, open_ledger
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class NotAFileError(FindingError):
+    """Something else stands where a source file or a version file is expected."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +50,14 @@ class Wish:
 def planning_options(function: Function) -> Function:
     """The options that diff and apply share; together they are a :class:`Wish`."""
     for decorate in (
-        click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_("a parameter's value")),
+        click.option(
+            "--set", "settings", multiple=True, metavar="NAME=VALUE", type=text, help=_("a parameter's value")
+        ),
         click.option("--side", type=click.Choice(["train", "infer"]), help=_("only recipes of this side")),
         recipe_file_option,
-        click.option("--recipe", "ids", multiple=True, metavar="ID", help=_("a shipped recipe; may be repeated")),
+        click.option(
+            "--recipe", "ids", multiple=True, metavar="ID", type=text, help=_("a shipped recipe; may be repeated")
+        ),
         checkout_options,
     ):
         function = decorate(function)
@@ -54,9 +67,7 @@ def planning_options(function: Function) -> Function:
 def recipe_file_option(function: Function) -> Function:
     """``--recipe-file``: a recipe of one's own; a ``framework.yaml`` beside it describes a framework of one's own."""
     help_text = _("a recipe of your own; may be repeated")
-    option = click.option(
-        "--recipe-file", "files", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help=help_text
-    )
+    option = click.option("--recipe-file", "files", multiple=True, metavar="FILE", type=file_path, help=help_text)
     return option(function)
 
 
@@ -84,7 +95,8 @@ class Prepared:
 def find_tree(wish: Wish) -> Tree:
     """The checkout; with recipe files of one's own any folder may be one."""
     packages = [framework.package for framework in _frameworks_beside(wish.files).values()]
-    return find_checkout(wish.checkout, wish.package, wish.python, packages, any_folder=bool(wish.files))
+    tree = find_checkout(wish.checkout, wish.package, wish.python, packages, any_folder=bool(wish.files))
+    return where_recorded(tree, to_plan=True)
 
 
 def look(wish: Wish) -> Scene:
@@ -99,6 +111,7 @@ def look(wish: Wish) -> Scene:
     views: dict[str, BaseView] = {}
 
     def read(path: str) -> bytes | None:
+        _expect_file(tree.root, path)
         views[path] = read_base(ledger, path)
         return views[path].base
 
@@ -109,6 +122,17 @@ def look(wish: Wish) -> Scene:
     identity = identify_as(ours[0], bases, tree.import_root)
     fits = tuple(_fit(identity, recipe) for recipe in recipes)
     return Scene(tree, ledger, replace(identity, fits=fits), recipes, bases, views)
+
+
+def _expect_file(root: Path, path: str) -> None:
+    """A directory or a pipe in a source file's place is a fact of the tree; all else is told by those who read it."""
+    try:
+        mode = os.stat(root / path).st_mode
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(mode):
+        reason = _("it is a directory") if stat.S_ISDIR(mode) else _("it is a pipe, a socket or a device")
+        raise NotAFileError(_("{path} is not a regular file").format(path=path), where=path, why=reason)
 
 
 def _frameworks_beside(files: Sequence[Path]) -> Mapping[str, Framework]:
@@ -128,15 +152,27 @@ def _fit(identity: Identity, recipe: Recipe) -> Fit:
 
 def prepare(wish: Wish) -> Prepared:
     """The plan for a wish, with every check made. Writes nothing."""
+    scene = look(wish)
+    try:
+        return _plan(wish, scene)
+    except ProbePatchError:
+        scene.ledger.still_current()  # beside another run a plan fails for what that run has done
+        raise
+
+
+def _plan(wish: Wish, scene: Scene) -> Prepared:
     from codemods.compiling import check
     from codemods.planner import plan_edits
     from codemods.settings import digest_with, parse_settings
 
-    scene = look(wish)
+    known = [fit.recipe.id for fit in scene.identity.fits]
+    for name in wish.ids:
+        if name not in known and nearest(name, known):
+            raise unknown(_("there is no recipe `{name}`").format(name=name), name, known)
     applied = {edit.recipe for entry in scene.ledger.active().values() for edit in entry.edits}
     chosen = choose(scene.identity, wish.side, wish.ids, scene.files, applied)
     values = parse_settings(wish.settings, chosen.recipes)
-    planned = plan_edits(chosen.recipes, scene.bases, version=scene.identity.version, values=values)
+    planned = plan_edits(chosen.recipes, scene.bases, version=scene.identity.nearest, values=values)
     digests = {recipe.id: digest_with(recipe, values) for recipe in chosen.recipes}
     plan = merge(scene.ledger, scene.views, planned, digests)
     verdicts = check([(f.path, f.base, f.after) for f in plan.files if f.changes and f.after is not None], wish.python)

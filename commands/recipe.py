@@ -7,17 +7,19 @@ from pathlib import Path
 import click
 
 from codemods.errors import ProbePatchError
+from commands.arguments import file_path
+from commands.names import Group
 from commands.output import json_option, print_error, print_json, say
 from locales import _
 
 
-@click.group(help=_("Check recipe files; print the JSON Schema of the recipe language."))
+@click.group(cls=Group, help=_("Check recipe files; print the JSON Schema of the recipe language."))
 def command() -> None:
     """The group."""
 
 
 @command.command(help=_("Check recipe files: keys, patterns, code, payloads. Every file is checked."))
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=file_path)
 @json_option
 def check(files: tuple[Path, ...], as_json: bool) -> int:
     """Exit code 4 when one of the files is not valid."""

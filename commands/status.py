@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from commands.output import json_option, print_json, say, table, warn
-from commands.target import checkout_options, find_checkout
+from commands.recorded import find_recorded
+from commands.target import checkout_options
 from locales import _, ngettext
 from patch_ledger.status import COMMITTED, EditStatus, TreeStatus
 from patch_ledger.status import status as read_status
@@ -21,10 +22,10 @@ FINE = (APPLIED, NEARBY, COMMITTED)
 @json_option
 def command(checkout: Path | None, package: str | None, python: str | None, as_json: bool) -> int:
     """Exit code 1 when an edit is not as it was made, or a run was interrupted."""
-    tree = find_checkout(checkout, package, python)
+    tree = find_recorded(checkout, package, python)
     found = read_status(tree)
     if as_json:
-        print_json(found.as_json())
+        print_json(found.as_json() | {"notes": list(tree.notes)})
     else:
         print_status(found)
         for note in tree.notes:
@@ -65,5 +66,6 @@ def words(edit: EditStatus) -> str:
         "gone": _("gone"),
         "half": _("half"),
         "file-missing": _("file missing"),
+        "unreadable": _("unreadable"),
         "committed": _("committed"),
     }[edit.state]

@@ -10,6 +10,7 @@ import click
 
 from codemods.checkout import PACKAGES, NoFrameworkError, Tree, open_tree
 from codemods.errors import FindingError, UsageError
+from commands.arguments import file_path, text
 from locales import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -18,9 +19,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def checkout_options(function: Function) -> Function:
     """``CHECKOUT``, or in its place ``--package NAME --python EXE``."""
     for decorate in (
-        click.option("--python", metavar="EXE", help=_("the interpreter that runs the framework")),
-        click.option("--package", metavar="NAME", help=_("in place of CHECKOUT: the copy that --python would import")),
-        click.argument("checkout", required=False, type=click.Path(path_type=Path)),
+        click.option("--python", metavar="EXE", type=text, help=_("the interpreter that runs the framework")),
+        click.option(
+            "--package", metavar="NAME", type=text, help=_("in place of CHECKOUT: the copy that --python would import")
+        ),
+        click.argument("checkout", required=False, type=file_path),
     ):
         function = decorate(function)
     return function

@@ -9,8 +9,10 @@ import sys
 import pytest
 
 from codemods.checkout import NoCheckoutError, NoFrameworkError, open_tree
+from codemods.compiling import check
 from codemods.gitrepo import diff_digest, find_git_dir, git_facts
 from codemods.interpreter import InterpreterError, PackageNotFoundError, locate_package, same_copy
+from tests.cli.test_commands import FILES, answer
 from tests.conftest import write
 
 VERL = {"verl/__init__.py": "", "verl/workers/fsdp.py": "x = 1\n", "examples/run.sh": "true\n"}
@@ -245,6 +247,54 @@ def test_locate_package_survives_a_hostile_interpreter(tmp_path, name, script, w
     exe.chmod(0o755)
     with pytest.raises(InterpreterError, match=words):
         locate_package("verl", str(exe), limit=1.0)
+
+
+HOSTILE = [
+    ("exit 1", "does not answer"),
+    ("echo broken >&2; exit 1", "does not answer"),
+    ('echo "${5}[]"', "does not answer"),
+    ('echo "${5}{\\"python\\": 1, \\"answers\\": 3}"', "does not answer"),
+    ('echo "${5}{\\"python\\": 1, \\"answers\\": []}"', "does not answer"),
+    ("exec yes", "does not answer"),
+    ("cat; exec yes", "does not answer"),
+    ("sleep 60 & sleep 60", "no answer in"),
+    ("setsid sleep 20", "no answer in"),
+]
+
+
+@pytest.mark.parametrize(("script", "words"), HOSTILE)
+def test_compiling_survives_a_hostile_interpreter(tmp_path, monkeypatch, script, words):
+    exe = tmp_path / "python"
+    exe.write_text(f"#!/bin/sh\n{script}\n")
+    exe.chmod(0o755)
+    monkeypatch.setattr("codemods.interpreter.TIME_LIMIT", 1.0)
+    with pytest.raises(InterpreterError, match=words) as caught:
+        check([("m.py", None, b"x = 1\n" * 100_000)], str(exe))
+    assert "b64decode" not in str(caught.value.why)
+    assert caught.value.exit_code == 2
+
+
+def test_the_interpreter_may_be_named_relative_to_where_one_stands(tmp_path, monkeypatch):
+    (tmp_path / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    assert "compiles under" in check([("m.py", None, b"x = 1\n")], "./python")["m.py"]
+    with pytest.raises(PackageNotFoundError):
+        locate_package("verl", "./python")
+
+
+def test_a_wrong_interpreter_is_the_same_error_everywhere(demo_checkout):
+    for command in ("identify", "diff", "apply"):
+        error = answer("error", command, demo_checkout, *FILES, "--python", "/nonexistent", code=2)["error"]
+        assert error["kind"] == "interpreter"
+
+
+def test_an_index_that_is_no_file_is_no_hang(repo):
+    root = repo(VERL)
+    (root / ".git/index").unlink()
+    os.mkfifo(root / ".git/index")
+    tree = open_tree(root)
+    assert tree.git_dir is None
+    assert "index" in tree.notes[0]
 
 
 def test_locate_package_bad_questions(tmp_path):

@@ -15,6 +15,8 @@ import jsonschema
 import pytest
 
 import cli
+from codemods.errors import RefusedError
+from commands import planning
 from tests.cli.test_shell import ROOT, run
 from tests.conftest import FIXTURES, write
 
@@ -199,6 +201,45 @@ def test_bad_recipe_files(demo_checkout, tmp_path, text, code, kind):
         )
     found = answer("error", "diff", demo_checkout, "--recipe-file", path, code=code)["error"]
     assert found["kind"] == kind
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "sparse"])
+@pytest.mark.parametrize("path", ["verl/version/version", WORKER])
+def test_what_is_no_source_file_is_told(demo_checkout, path, kind):
+    own = FILES if path == WORKER else []
+    write(demo_checkout, {"verl/__init__.py": "", "verl/version/version": "0.9.1\n"} if not own else {})
+    file = demo_checkout / path
+    file.unlink()
+    if kind == "sparse":
+        with file.open("wb") as hole:
+            hole.truncate(100 << 30)
+    else:
+        file.mkdir() if kind == "directory" else os.mkfifo(file)
+    for command in ("identify", "diff", "apply"):
+        error = answer("error", command, demo_checkout, *own, code=3 if kind == "sparse" else 1)["error"]
+        assert path in error["what"]
+
+
+def test_an_apply_whose_output_is_lost_is_done(demo_checkout):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "probepatch", "apply", str(demo_checkout), *FILES]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, len(done.stderr.splitlines())) == (141, 1)
+        assert len(answer("status", "status", demo_checkout)["edits"]) == 6
+        command = [sys.executable, "-m", "probepatch", "revert", str(demo_checkout), "--json"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, len(done.stderr.splitlines())) == (141, 1)
+    assert contents(demo_checkout) == contents(FIXTURES / "checkout")
+
+
+def test_a_plan_that_fails_beside_another_run_is_a_refusal(demo_checkout, monkeypatch):
+    """The other run adds its file after our ledger was read and before the plan is made."""
+    wish = planning.Wish(demo_checkout, None, None, files=tuple(RECIPES))
+    scene = planning.look(wish)
+    answer("apply", "apply", demo_checkout, *FILES)
+    monkeypatch.setattr(planning, "look", lambda wish: scene)
+    with pytest.raises(RefusedError, match="another run"):
+        planning.prepare(wish)
 
 
 def test_wrong_wishes(demo_checkout, tmp_path):

@@ -87,6 +87,50 @@ def test_interrupted(monkeypatch):
     assert cli.main([]) == 130
 
 
+@pytest.mark.parametrize("later", [ValueError("node dump"), ProbePatchError("not parsed")])
+def test_an_interrupt_that_a_library_turned_into_an_error(monkeypatch, later):
+    def interrupted(args):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise later from None
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    assert cli.main([]) == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_long_error_of_a_library_is_cut(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_run", lambda args: int("many\nlines " * 1000))
+    assert cli.main([]) == 70
+    printed = capsys.readouterr().err
+    assert len(printed) < 1000
+    assert len(printed.splitlines()) == 3
+
+
+def on_full_disk(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A shell command with ``$P`` for the program."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "P": f"{sys.executable} -m probepatch", **environment}
+    return subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["recipes", "recipes --json", "status /nowhere --json", "--help"])
+def test_an_output_that_cannot_be_written_is_one_line(command, unbuffered):
+    done = on_full_disk(f"$P {command} >/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 141
+    assert len(done.stderr.splitlines()) == 1
+    assert "No space left on device" in done.stderr
+
+
+def test_the_other_streams_that_are_not_there():
+    done = on_full_disk("$P recipes >&-")
+    assert (done.returncode, done.stderr) == (141, "error: standard output is closed; nothing was done\n")
+    for stderr in ("/dev/full", "&-"):
+        assert on_full_disk(f"$P status /nowhere 2>{stderr}").returncode == 2
+        assert on_full_disk(f"$P recipes 2>{stderr}").returncode == 0
+
+
 def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -m probepatch --help | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
