@@ -5,7 +5,8 @@ from the environment of each process:
 
     DUMP_ON       1: dump. Unset, empty and 0: everything here is inert, and msprobe is never imported.
     PROMPTS_ONLY  1: an extra forward of the prompts alone is dumped, just before the ordinary one, which stays as is.
-    DUMP_PHASE    log_prob (default) or all; update_actor leaves the log-prob forward alone.
+    DUMP_PHASE    log_prob (default), update_actor or all: which forward is dumped. The training step (update_actor)
+                  is only where its own recipe is applied; prefill (the rollout's) leaves the actor alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 import json
 import os
 import random
+import sys
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
@@ -30,6 +32,7 @@ ROW = "probepatch_row"  # int64 field of a batch that is to be dumped: the sampl
 REQUEST_ID = "request_id"  # the rollout engine's id of a sample's first request
 
 _requests: list[dict] = []  # of the running pass, for each sample: request_id, prompt_sha256, prompt_tokens
+_phase = "log_prob"  # what the running pass is for
 _steps_taken = 0  # msprobe's step index, which only the patched sites advance
 
 
@@ -46,12 +49,19 @@ def dump_on() -> bool:
 
 def captures_log_prob(is_ref: bool) -> bool:
     """Whether this log-prob forward is dumped: never the reference's, which under LoRA runs on the actor as well."""
-    if is_ref or not dump_on():
-        return False
+    return not is_ref and dump_on() and _chosen_phase() in ("log_prob", "all")
+
+
+def captures_update() -> bool:
+    """Whether the training step is dumped."""
+    return dump_on() and _chosen_phase() in ("update_actor", "all")
+
+
+def _chosen_phase() -> str:
     phase = os.environ.get("DUMP_PHASE", "").strip() or "log_prob"
-    if phase not in ("log_prob", "update_actor", "all"):
-        raise ValueError(f"DUMP_PHASE={phase!r}: say log_prob, update_actor or all")
-    return phase != "update_actor"
+    if phase not in ("log_prob", "update_actor", "all", "prefill"):
+        raise ValueError(f"DUMP_PHASE={phase!r}: say log_prob, update_actor, all or prefill")
+    return phase
 
 
 # --- the debugger -----------------------------------------------------------------------------------------------------
@@ -98,10 +108,21 @@ def require_fsdp_engine(engine) -> None:
         raise RuntimeError(f"DUMP_ON=1, but the micro-batches of {name} are not instrumented: only FSDP's are")
 
 
+def require_megatron_engine(engine) -> None:
+    """Only MegatronEngineWithLMHead's own forward is instrumented, and not where it deals out micro-batches anew."""
+    module = sys.modules.get("verl.workers.engine.megatron.transformer_impl")
+    forward = getattr(type(engine), "forward_step", None)
+    name = type(engine).__name__
+    if module is None or forward is not module.MegatronEngineWithLMHead.forward_step:
+        raise RuntimeError(f"DUMP_ON=1, but the forward of {name} is not instrumented: only Megatron's is")
+    if getattr(engine.engine_config, "dynamic_context_parallel", False):
+        raise RuntimeError(f"DUMP_ON=1, but {name} runs with dynamic_context_parallel=True: switch it off")
+
+
 # --- which batches are dumped -----------------------------------------------------------------------------------------
 
 
-def prompt_passes(data, packed: bool):
+def prompt_passes(data, packed: bool, phase: str = "log_prob"):
     """With PROMPTS_ONLY=1: the copies of ``data`` cut to the real prompt tokens, to be run before the ordinary pass.
 
     ``data`` is a TensorDict with jagged sequences or a DataProto with padded ones; ``packed`` says that the model
@@ -112,15 +133,15 @@ def prompt_passes(data, packed: bool):
         return
     copies = _jagged_prompts if isinstance(data, TensorDict) else _padded_prompts
     with _random_state_kept():
-        _note_requests(data)
+        _note_requests(data, phase)
         yield from copies(data, packed)
 
 
-def whole_pass(data):
+def whole_pass(data, phase: str = "log_prob"):
     """``data`` itself, or with PROMPTS_ONLY=0 a shallow copy whose forward is dumped."""
     if _switch("PROMPTS_ONLY"):
         return data
-    _note_requests(data)
+    _note_requests(data, phase)
     if isinstance(data, TensorDict):
         marked = data.copy()
         marked[ROW] = torch.arange(len(_requests))
@@ -148,7 +169,7 @@ def log_micro_batch(micro_batch) -> None:
     rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
     line = {
         "time": datetime.now(timezone.utc).isoformat(),
-        "phase": "log_prob",
+        "phase": _phase,
         "prompts_only": _switch("PROMPTS_ONLY"),
         "step": _steps_taken,
         "rank": rank,
@@ -198,7 +219,9 @@ def _prompts(data) -> list[torch.Tensor]:
     return [row[:length] for row, length in zip(ids.unbind(), lengths.tolist())]
 
 
-def _note_requests(data) -> None:
+def _note_requests(data, phase: str) -> None:
+    global _phase
+    _phase = phase
     prompts = [prompt.tolist() for prompt in _prompts(data)]
     _requests[:] = [
         {"request_id": request_id, "prompt_sha256": prompt_hash(prompt), "prompt_tokens": len(prompt)}
@@ -279,6 +302,90 @@ def _padded_prompts(data, packed: bool):
         columns = {} if images is None else {"multi_modal_inputs": images[rows]}
         copy = TensorDict(fields, batch_size=[len(rows)])
         yield DataProto(batch=copy, non_tensor_batch=columns, meta_info=dict(data.meta_info))
+
+
+# --- the training step ------------------------------------------------------------------------------------------------
+
+
+def training_settings(worker, prompts) -> dict:
+    """What an engine's training step adds to a batch that does not say it itself."""
+    engine = worker.engine_config
+    settings = {
+        "use_remove_padding": worker.model_config.use_remove_padding,
+        "use_dynamic_bsz": engine.use_dynamic_bsz,
+        "max_token_len_per_gpu": engine.max_token_len_per_gpu,
+        "micro_batch_size_per_gpu": engine.micro_batch_size_per_gpu,
+        "use_fused_kernels": engine.use_fused_kernels,
+    }
+    return {key: value for key, value in settings.items() if key not in prompts.keys()}
+
+
+def prompt_loss(model_output, data, dp_group=None):
+    """(mean negative log-prob of the prompts' tokens from the second on, no metrics): every token counts."""
+    log_probs = model_output["log_probs"]  # jagged: at each token the log-prob of the next one; at the last of none
+    counted = torch.ones_like(log_probs.values())
+    counted[log_probs.offsets()[1:] - 1] = 0
+    return _mean_loss(log_probs.values(), counted), {}
+
+
+def padded_prompt_loss(output, fields):
+    """The same for what a legacy actor's forward gives: (B, S - 1), left-padded; a dict of results or a pair."""
+    log_probs = output["log_probs"] if isinstance(output, dict) else output[1]
+    return _mean_loss(log_probs, fields["attention_mask"][:, :-1])
+
+
+def _mean_loss(log_probs, counted):
+    return -(log_probs * counted).sum() / counted.sum().clamp(min=1)
+
+
+def not_measured() -> dict:
+    """verl's debug metrics where no token of a response counts: not zero, which would look like agreement."""
+    missing = dict.fromkeys(("diff_max", "diff_mean", "diff_std"), float("nan"))
+    return {
+        "training/rollout_probs_diff_valid": 0,
+        **{f"training/rollout_probs_{name}": value for name, value in missing.items()},
+        "training/rollout_actor_probs_pearson_corr": float("nan"),
+    }
+
+
+# --- Megatron ---------------------------------------------------------------------------------------------------------
+
+
+def megatron_packs(settings, data) -> bool:
+    """Whether a legacy Megatron actor gets the sequences one behind the other; vision models get them padded."""
+    return bool(settings.get("use_remove_padding", True)) and "multi_modal_inputs" not in data.non_tensor_batch
+
+
+@contextmanager
+def apart_on_megatron(actor):
+    """Around a legacy actor's extra forward: eval mode and no routing replay.
+
+    Afterwards the modes, the routers' actions and Megatron's own random states are what they were.
+    """
+    from megatron.core import tensor_parallel
+
+    tracker = tensor_parallel.get_cuda_rng_tracker()
+    states = tracker.get_states()
+    modes = [(chunk, chunk.training) for chunk in actor.actor_module]
+    replays = getattr(actor, "enable_routing_replay", False)
+    patch = sys.modules.get("verl.utils.megatron.router_replay_patch")
+    actions = [(router, router.router_replay_action) for router in patch.RouterReplay.router_instances] if patch else []
+    try:
+        for chunk, _training in modes:
+            chunk.eval()
+        for router, _action in actions:
+            router.router_replay_action = None
+        if replays:
+            actor.enable_routing_replay = False
+        yield
+    finally:
+        for chunk, training in modes:
+            chunk.train(training)
+        for router, action in actions:
+            router.router_replay_action = action
+        if replays:
+            actor.enable_routing_replay = True
+        tracker.set_states(states)
 
 
 @contextmanager
