@@ -63,6 +63,7 @@ class Release:
     def _python(self, tree: Path, switches: Switches, *line: str | Path) -> subprocess.CompletedProcess[str]:
         path = [tree, DRIVE, *([environment.legacy_libraries()] if self.older else [])]
         settings = {"PYTHONPATH": joined(path), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **switches}
+        settings["MKL_CBWR"] = "COMPATIBLE"  # else a sum depends on where its operands lie in memory
         command = [str(part) for part in (environment.interpreter(), *line)]
         return subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
 
