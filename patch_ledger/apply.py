@@ -32,7 +32,7 @@ def commit(tree: Tree, plan: Plan, *, command: str = "apply", tool: str = "", gi
         changes = list(_changes(held.ledger, plan))
         place = str(held.ledger.place)
         if not changes:
-            return Receipt(command, place, notes=plan.notes, saved=held.saved, repaired=held.repaired)
+            return Receipt(command, place, notes=plan.notes + held.notes, saved=held.saved, repaired=held.repaired)
         if plan.made_on not in (None, held.ledger.chain.head):
             raise RefusedError(
                 _("another run changed the ledger since the plan was made, so the plan is out of date"),
@@ -41,7 +41,7 @@ def commit(tree: Tree, plan: Plan, *, command: str = "apply", tool: str = "", gi
             )
         intent = held.run(changes, command, tool=tool, git_diff=git_diff)
         files = tuple(done(file) for file in intent.files)
-        return Receipt(command, place, intent.txn, files, plan.notes, (), held.saved, held.repaired)
+        return Receipt(command, place, intent.txn, files, plan.notes + held.notes, (), held.saved, held.repaired)
 
 
 def done(file: FileEntry) -> FileDone:

@@ -11,14 +11,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.errors import InvalidError
+from codemods.errors import InvalidError, RefusedError
 from locales import _
 from patch_ledger.records import Json
-from patch_ledger.tree import adopt, read_file, sync_directory, write_all
+from patch_ledger.tree import adopt, check_own, read_file, sync_directory, write_all
 
 NAME = "ledger.jsonl"
 _GENESIS = "0" * 64
 _LONGEST_LINE = 64 << 20  # bytes; a line holds the inserted text of one transaction
+_LARGEST = 1 << 30  # bytes
 _SEAL = len(',"hash":""}') + 64
 
 
@@ -78,16 +79,23 @@ def parse(data: bytes, place: Path) -> Chain:
 
 def load(place: Path) -> Chain:
     """The chain in a ledger's folder; an empty one when there is no ledger."""
-    return parse(read_file(place / NAME) or b"", place)
+    return parse(read_file(place / NAME, largest=_LARGEST) or b"", place)
 
 
 def append(place: Path, chain: Chain, record: Json) -> None:
     """Write one record behind ``chain`` and make it durable; a torn tail goes.
 
-    On OSError (a full disk) the file is as it was.
+    On OSError (a full disk) the file is as it was. Raises RefusedError for a record that could not be read again.
     """
     line = _seal(len(chain.records) + 1, chain.head, record)
+    if len(line) > _LONGEST_LINE or chain.size + len(line) > _LARGEST:
+        raise RefusedError(
+            _("the edits are too large for the ledger: {n} bytes").format(n=len(line)),
+            where=str(place / NAME),
+            why=_("a record has at most {n} bytes; nothing was written").format(n=_LONGEST_LINE),
+        )
     path = place / NAME
+    check_own(path)
     new = not path.exists()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:

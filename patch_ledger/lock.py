@@ -11,7 +11,7 @@ from pathlib import Path
 
 from codemods.errors import RefusedError
 from locales import _
-from patch_ledger.tree import adopt, write_all
+from patch_ledger.tree import adopt, check_own, read_file, write_all
 
 NAME = "lock"
 
@@ -23,7 +23,9 @@ def _open(place: Path) -> int:
             if not place.is_dir():
                 place.mkdir()
                 adopt(place)
-            return os.open(place / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            check_own(place / NAME)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            return os.open(place / NAME, flags, 0o666)
         except (FileNotFoundError, FileExistsError):
             if not place.parent.is_dir():
                 raise  # else another process made or removed the folder just now
@@ -49,8 +51,8 @@ def _refused(place: Path, fd: int) -> RefusedError:
 def worker(place: Path) -> int | None:
     """The process that holds the lock, as far as its note and this host tell; reads only."""
     try:
-        pid, host, _since = (place / NAME).read_text(encoding="utf-8", errors="replace")[:400].split()
-    except (OSError, ValueError):
+        pid, host, _since = (read_file(place / NAME, largest=400) or b"").decode("utf-8", "replace").split()
+    except (RefusedError, ValueError):
         return None
     if host != os.uname().nodename or not pid.isdecimal() or _is_dead(pid, host):
         return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +50,10 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A transaction as planned; ``commit`` or ``abort`` with the same ``txn`` ends it. ``time`` is UTC, ISO 8601."""
+    """A transaction as planned; ``commit`` or ``abort`` with the same ``txn`` ends it.
+
+    ``time`` is UTC, ISO 8601; ``root`` is where the tree was; it may have been moved since.
+    """
 
     txn: str
     command: str
@@ -57,6 +61,7 @@ class Intent:
     time: str
     files: tuple[FileEntry, ...]
     git_diff: str | None = None
+    root: str = ""
 
 
 def as_text(data: bytes) -> str | Json:
@@ -104,6 +109,7 @@ def intent_as_json(intent: Intent) -> Json:
         "tool": intent.tool,
         "time": intent.time,
         "git_diff": intent.git_diff,
+        "root": as_text(os.fsencode(intent.root)),
         "files": [
             {
                 "path": file.path,
@@ -136,6 +142,8 @@ class _Reader:
         found = self.value.get(key)
         if not isinstance(found, str):
             raise ValueError(f"{key}: text was expected")
+        if any("\ud800" <= letter <= "\udfff" for letter in found):
+            raise ValueError(f"{key}: not text")
         return found
 
     def optional(self, key: str, pattern: re.Pattern[str] | None = None) -> str | None:
@@ -265,6 +273,7 @@ def intent_from_json(record: Json) -> Intent:
         time=reader.text("time"),
         files=reader.each("files", _file),
         git_diff=reader.optional("git_diff"),
+        root=os.fsdecode(reader.data("root")) if "root" in record else "",
     )
     if len({file.path for file in intent.files}) != len(intent.files):
         raise ValueError("files: a path stands there twice")

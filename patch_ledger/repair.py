@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.errors import RefusedError
+from codemods.errors import ProbePatchError, RefusedError
+from locales import _
 from patch_ledger.records import FileEntry, Intent
-from patch_ledger.store import SAVED, Ledger, write_durably
+from patch_ledger.store import SAVED, Ledger, make_own, write_durably
 from patch_ledger.swap import Beside, exchange, move_aside, place_new, write_new
-from patch_ledger.tree import adopt, digest, read_file, resolve, sync_directory
+from patch_ledger.tree import digest, read_file, remove, resolve, sync_directory
 
 UNKNOWN = "unknown"  # stands for the digest of something that is no readable regular file
 
@@ -77,7 +78,7 @@ def undo(ledger: Ledger, file: FileEntry, beside: Beside) -> bool:
         return _undo_added(file, beside)
     if not _has_original(file, beside):
         for path in (beside.temp, beside.part):
-            path.unlink(missing_ok=True)
+            remove(path)
         data = ledger.object(file.before)
         assert data is not None
         write_new(beside, data, None if found is None else beside.target, file.mode)
@@ -100,7 +101,7 @@ def _has_original(file: FileEntry, beside: Beside) -> bool:
 
 
 def _undo_added(file: FileEntry, beside: Beside) -> bool:
-    beside.temp.unlink(missing_ok=True)  # a second name of the target
+    remove(beside.temp)  # a second name of the target
     move_aside(beside)
     if now(beside.temp) == file.after:
         beside.temp.unlink()
@@ -114,7 +115,7 @@ def discard(ledger: Ledger, intent: Intent) -> tuple[str, ...]:
     """Remove everything that a transaction left beside its targets; what holds unknown bytes is saved, and named."""
     saved: list[str] = []
     for file, beside in besides(ledger.tree.root, intent):
-        beside.part.unlink(missing_ok=True)
+        remove(beside.part)
         for path in (beside.temp, beside.old):
             held = now(path)
             if held in (None, UNKNOWN):
@@ -130,9 +131,7 @@ def save(place: Path, txn: str, path: str, data: bytes) -> Path:
     """Keep a copy of somebody's version of a file below the ledger; returns where."""
     folder = place / SAVED / txn
     for made in (folder.parent, folder):
-        if not made.is_dir():
-            made.mkdir()
-            adopt(made)
+        make_own(made)
     copy = folder / path.replace("/", "__")[-200:]
     write_durably(copy, data)
     sync_directory(folder)
@@ -145,7 +144,7 @@ def finish(ledger: Ledger, intent: Intent) -> tuple[str, ...]:
     gone = [file for file in intent.files if file.after is None]
     for file in gone:
         for path in bytecode(ledger.tree.root, file.path):
-            path.unlink(missing_ok=True)
+            remove(path)
     remove_folders(ledger.tree.root, gone)
     return saved
 
@@ -171,14 +170,33 @@ def remove_folders(root: Path, files: list[FileEntry]) -> None:
 
 
 def roll_back(ledger: Ledger, intent: Intent) -> Repair:
-    """Undo whatever a transaction has done so far and remove its traces; the caller records the abort."""
-    put_back, foreign = [], []
+    """Undo whatever a transaction has done so far and remove its traces; the caller records the abort.
+
+    Raises RefusedError when the system does not let a file be put back. All others are, and the transaction stays open, so that
+    the next run tries again.
+    """
+    put_back, foreign, stuck = [], [], []
     for file, beside in reversed(list(besides(ledger.tree.root, intent))):
         was_ours = now(beside.target) == file.after
-        if not undo(ledger, file, beside):
-            foreign.append(file.path)
-        elif was_ours:
-            put_back.append(file.path)
+        try:
+            if not undo(ledger, file, beside):
+                foreign.append(file.path)
+            elif was_ours:
+                put_back.append(file.path)
+        except OSError as error:
+            stuck.append(f"{file.path}: {error.strerror or error}")
+        except ProbePatchError as error:
+            stuck.append(f"{file.path}: {error.what}")
+    if stuck:
+        raise RefusedError(
+            _("an interrupted {command} cannot be rolled back yet: {reason}").format(
+                command=intent.command, reason=stuck[0]
+            ),
+            where=str(ledger.place),
+            why=_("every other file was put back"),
+            todo=_("put that right, then `probepatch ledger recover`"),
+            details=tuple(stuck[1:]),
+        )
     saved = discard(ledger, intent)
     remove_folders(ledger.tree.root, [file for file in intent.files if file.before is None])
     return Repair(intent.txn, intent.command, "abort", tuple(put_back), tuple(foreign), saved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from codemods.errors import RefusedError
 from codemods.splice import PlannedEdit, render
 from locales import _
 from patch_ledger.apply import done
@@ -13,7 +14,7 @@ from patch_ledger.proof import TRACES, file_proof, residue
 from patch_ledger.receipt import Proof, Receipt, Refusal
 from patch_ledger.records import FileEntry
 from patch_ledger.repair import save
-from patch_ledger.status import FILE_MISSING, states_of, todo_for
+from patch_ledger.status import FILE_MISSING, UNREADABLE, states_of, todo_for
 from patch_ledger.store import Ledger, find_place
 from patch_ledger.symbols import compiles
 from patch_ledger.threeway import GONE, Located, locate
@@ -82,10 +83,12 @@ def _revert(
     notes = [note for outcome in outcomes for note in outcome.notes]
     if not changes:
         notes += [] if refused else [_("nothing to do: no such edit is active")]
+        notes += held.notes
         return Receipt("revert", str(ledger.place), "", (), tuple(notes), refused, held.saved, held.repaired)
     kept = list(_keep_copies(ledger, outcomes))
     intent = held.run(changes, "revert", tool=tool)
     ledger = held.ledger
+    notes += held.notes
     touched = [outcome.entry for outcome in outcomes if outcome.change is not None]
     after = git_diff(paths) if git_diff is not None and recorded is not None and not ledger.active() else None
     proof = Proof(
@@ -116,7 +119,10 @@ def _keep_copies(ledger: Ledger, outcomes: Sequence[_Outcome]) -> Iterator[str]:
 
 def _plan(ledger: Ledger, entry: FileEntry, chosen: Callable[[PlannedEdit], bool], force: bool) -> _Outcome:
     """What becomes of one file."""
-    disk = read_target(ledger.tree.root, entry.path)
+    try:
+        disk = read_target(ledger.tree.root, entry.path)
+    except RefusedError as error:
+        return _Outcome(entry, refused=tuple(_unreadable(entry, edit, error) for edit in entry.edits if chosen(edit)))
     base = ledger.base(entry)
     stay = tuple(edit for edit in entry.edits if not chosen(edit))
     if disk is None:
@@ -207,6 +213,10 @@ def _refusal(ledger: Ledger, entry: FileEntry, disk: bytes | None, edit: Planned
     todo = todo_for(state) or todo_for("inside")
     details = tuple(_difference(ledger.ancestor(entry), disk, entry.path))
     return Refusal(entry.path, edit.name, state, f"{why}; {todo}", details)
+
+
+def _unreadable(entry: FileEntry, edit: PlannedEdit, error: RefusedError) -> Refusal:
+    return Refusal(entry.path, edit.name, UNREADABLE, f"{error.what}; {todo_for(UNREADABLE)}")
 
 
 def _difference(ours: bytes | None, disk: bytes | None, path: str) -> list[str]:

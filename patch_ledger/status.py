@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from codemods.errors import RefusedError
 from codemods.gitrepo import GitDir, in_head
 from locales import _
 from patch_ledger.lock import worker
@@ -15,12 +16,13 @@ from patch_ledger.transaction import saved_copies
 from patch_ledger.tree import Tree, read_target
 
 FILE_MISSING = "file-missing"
+UNREADABLE = "unreadable"  # a folder, a pipe, a link out of the tree, a file that may not be read
 COMMITTED = "committed"  # our lines are in HEAD
 
 
 @dataclass(frozen=True, slots=True)
 class EditStatus:
-    """One edit: ``state`` is applied, nearby, inside, gone, half, file-missing or committed; ``todo`` the way on, if one is due."""
+    """One edit: ``state`` is applied, nearby, inside, gone, half, file-missing, unreadable or committed; ``todo`` the way on."""
 
     path: str
     recipe: str
@@ -76,9 +78,11 @@ def _interrupted(ledger: Ledger) -> Interrupted | None:
 
 
 def _states(ledger: Ledger, path: str, entry: FileEntry, head: bytes | None) -> list[EditStatus]:
-    disk = read_target(ledger.tree.root, path)
     base = ledger.base(entry)
-    states = states_of(entry, base, disk)
+    try:
+        states = states_of(entry, base, read_target(ledger.tree.root, path))
+    except RefusedError:
+        states = (UNREADABLE,) * len(entry.edits)
     if head is not None:
         in_head = states_of(entry, base, head)
         states = tuple(
@@ -105,5 +109,6 @@ def todo_for(state: str) -> str:
         HALF: _("revert leaves it alone; `revert --force` keeps a copy and puts the original back"),
         GONE: _("apply again, or revert to clean the record"),
         FILE_MISSING: _("restore the file, or `revert --force` puts the original back"),
+        UNREADABLE: _("make it a readable file of this tree again, then revert; the other files do not wait for it"),
         COMMITTED: _("our lines are part of a commit; after a revert, commit again"),
     }.get(state, "")

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from codemods.errors import InvalidError, RefusedError
+from codemods.gitrepo import find_git_dir
 from codemods.splice import render
 from locales import _
-from patch_ledger.chain import Chain, invalid, load
+from patch_ledger import lock
+from patch_ledger.chain import NAME, Chain, invalid, load
 from patch_ledger.records import FileEntry, Intent, intent_from_json, txn_of
-from patch_ledger.tree import DOT_FOLDER, Tree, adopt, digest, read_file, sync_directory, write_all
+from patch_ledger.tree import (
+    DOT_FOLDER,
+    Tree,
+    adopt,
+    check_own,
+    digest,
+    read_file,
+    remove,
+    sync_directory,
+    write_all,
+)
 
 _NAME = "probepatch"
 OBJECTS = "objects"
 SAVED = "saved"  # copies of what people wrote and we had to move; never removed by us
+_OBJECT = re.compile(r"[0-9a-f]{64}")
+_OBJECT_OR_PART = re.compile(r"[0-9a-f]{64}(\.part)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +79,11 @@ class Ledger:
             )
         return data
 
+    def keeps(self, intent: Intent) -> bool:
+        """Whether the originals of a transaction are there; they are kept after it is recorded, before a file is written."""
+        wanted = {sha for file in intent.files for sha in (file.before, file.base) if sha}
+        return all((self.place / OBJECTS / sha).is_file() for sha in wanted)
+
     def still_current(self) -> None:
         """Raises RefusedError when another run has written to the ledger since it was read."""
         if load(self.place).head != self.chain.head:
@@ -98,19 +119,22 @@ class Ledger:
 
 def _candidates(tree: Tree) -> list[Path]:
     places = [tree.git_dir / _NAME] if tree.git_dir else []
-    if not tree.git_dir and (tree.root / ".git").is_dir():
-        places.append(tree.root / ".git" / _NAME)
+    repo = find_git_dir(tree.root) if not tree.git_dir else None
+    if repo is not None and repo.top == tree.root:  # git is missing, or tracks nothing here any more
+        places.append(repo.git_dir / _NAME)
     return [*places, tree.root / DOT_FOLDER]
 
 
 def find_place(tree: Tree) -> Path:
-    """The folder of the tree's ledger: the one that exists, else the one that apply will make."""
+    """The folder of the tree's ledger: the one that exists, else the one that apply will make.
+
+    Raises InvalidError when it, or something in it, is a link or otherwise not of our making.
+    """
     for place in _candidates(tree):
-        if place.is_symlink() or (place.exists() and not place.is_dir()):
-            raise InvalidError(
-                _("{place} is not a folder, so no ledger can be there").format(place=place),
-                todo=_("remove it by hand"),
-            )
+        for folder in (place, place / OBJECTS, place / SAVED):
+            check_own(folder, folder=True)
+        for file in (place / NAME, place / lock.NAME):
+            check_own(file)
     for place in _candidates(tree):
         if place.is_dir():
             return place
@@ -139,22 +163,65 @@ def open_ledger(tree: Tree) -> Ledger:
 
 
 def read_ledger(tree: Tree, place: Path) -> Ledger:
-    """The ledger in a known folder."""
+    """The ledger in a known folder. Raises InvalidError for one that cannot be trusted."""
+    kept = _kept_objects(place)  # before the chain, which names every original before it is kept
     chain = load(place)
     history = _history(chain, place)
     entries: dict[str, FileEntry] = {}
     for intent, outcome in history:
         if outcome == "commit":
             entries |= {file.path: file for file in intent.files}
-    return Ledger(tree, place, chain, history, entries)
+    ledger = Ledger(tree, place, chain, history, entries)
+    _check_complete(ledger, kept)
+    _check_root(ledger)
+    return ledger
+
+
+def _kept_objects(place: Path) -> set[str]:
+    try:
+        return {name for name in os.listdir(place / OBJECTS) if _OBJECT.fullmatch(name)}
+    except FileNotFoundError:
+        return set()
+
+
+def _check_complete(ledger: Ledger, kept: set[str]) -> None:
+    """Raises InvalidError when originals are kept that no record explains: lines of the ledger were lost."""
+    known = {sha for intent, _end in ledger.history for file in intent.files for sha in (file.before, file.base)}
+    folder = ledger.place / OBJECTS
+    lost = sorted(sha for sha in kept - known if os.path.lexists(folder / sha))
+    if lost:
+        ledger.still_current()
+        raise InvalidError(
+            _("the ledger lost records: it keeps original bytes that no record explains"),
+            where=str(ledger.place / NAME),
+            todo=_("put the files right (their originals are in {folder}), then `probepatch ledger forget`").format(
+                folder=folder
+            ),
+            details=tuple(lost),
+        )
+
+
+def _check_root(ledger: Ledger) -> None:
+    """Raises RefusedError when the git directory with the ledger belongs to another work tree that still exists."""
+    if not ledger.in_git or ledger.last is None or not (ledger.active() or ledger.pending):
+        return
+    then = Path(ledger.last.root or ledger.tree.root)
+    if then == ledger.tree.root or not os.access(then, os.X_OK):
+        return
+    repo = find_git_dir(then)
+    if repo is not None and repo.top == then and ledger.place.parent == repo.git_dir:
+        raise RefusedError(
+            _("the edits are recorded for {other}, which has the same git directory").format(other=then),
+            where=str(ledger.place),
+            why=_("a copied work tree shares git's folder with the one it was copied from"),
+            todo=_("work on {other}; or give the copy a git directory of its own").format(other=then),
+        )
 
 
 def keep_objects(place: Path, contents: Iterable[bytes | None]) -> None:
     """Store bytes under their digests, durably. Raises OSError when the disk is full."""
     folder = place / OBJECTS
-    if not folder.is_dir():
-        folder.mkdir()
-        adopt(folder)
+    make_own(folder)
     for data in set(contents) - {None}:
         assert data is not None
         path = folder / str(digest(data))
@@ -164,10 +231,30 @@ def keep_objects(place: Path, contents: Iterable[bytes | None]) -> None:
     sync_directory(folder)
 
 
+def drop_objects(place: Path) -> None:
+    """Remove the kept originals, and nothing that has another name or kind."""
+    folder = place / OBJECTS
+    check_own(folder, folder=True)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if _OBJECT_OR_PART.fullmatch(name) and (folder / name).is_file() and not (folder / name).is_symlink():
+                os.unlink(folder / name)
+        os.rmdir(folder)
+
+
+def make_own(folder: Path) -> None:
+    """A folder of the ledger's, made when it is not there. Raises InvalidError when something else stands there."""
+    check_own(folder, folder=True)
+    if not folder.is_dir():
+        folder.mkdir()
+        adopt(folder)
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """A whole file or none, under ``path``, which may be replaced."""
     temp = path.with_name(f"{path.name}.part")
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    remove(temp)  # of a run that was killed
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         try:
             write_all(fd, data)

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from codemods.splice import Piece, PlannedEdit, pieces
 from patch_ledger.align import Alignment, align
 from patch_ledger.reanchor import Place, Places, reanchor, twins_of
+from patch_ledger.seams import places_in, torn
 from patch_ledger.symbols import span
+from patch_ledger.traces import is_gone, is_left
 
 APPLIED = "applied"  # the file is as we left it
 NEARBY = "nearby"  # the file was changed, our bytes were not
@@ -22,7 +24,6 @@ GONE = "gone"  # our bytes are no longer there
 HALF = "half"  # some of an edit's places are there, some are gone
 
 _WORD = re.compile(rb"\w")
-_NAME = re.compile(rb"[A-Za-z_]\w{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,22 @@ def locate(base: bytes, edits: Sequence[PlannedEdit], disk: bytes) -> Located:
     places, certain = _find(parts, edits, ancestor, disk, alignment)
     found = [e for e, edit in enumerate(edits) if all((e, s) in places for s in range(len(edit.splices)))]
     safe = [e for e in found if all((e, s) in certain for s in range(len(edits[e].splices)))]
+    ours = places_in(parts, edits)
+    while bad := torn(ancestor, ours, disk, places, edits, found):
+        found = [e for e in found if e not in bad]
     tried = reanchor(parts, edits, disk, alignment, places, found)
     if tried is None:
-        found = []
-        for e in [*safe, *(e for e in range(len(edits)) if e not in safe)]:
-            if all((e, s) in places for s in range(len(edits[e].splices))):
-                more = reanchor(parts, edits, disk, alignment, places, sorted([*found, e]))
-                found, tried = (sorted([*found, e]), more) if more is not None else (found, tried)
+        whole, found = found, []
+        for e in sorted(whole, key=lambda e: e not in safe):
+            more = sorted([*found, e])
+            if torn(ancestor, ours, disk, places, edits, more):
+                continue
+            better = reanchor(parts, edits, disk, alignment, places, more)
+            found, tried = (more, better) if better is not None else (found, tried)
     new_base, moved = tried or (disk, {})
     states = tuple(
-        NEARBY if e in moved else _state_of(parts, edits, e, base, disk, alignment, places) for e in range(len(edits))
+        NEARBY if e in moved else _state_of(parts, edits, e, base, disk, new_base, alignment, places)
+        for e in range(len(edits))
     )
     return Located(states, new_base, tuple(moved.get(e) for e in range(len(edits))))
 
@@ -141,10 +148,11 @@ def _state_of(
     e: int,
     base: bytes,
     disk: bytes,
+    rest: bytes,
     alignment: Alignment,
     places: Places,
 ) -> str:
-    """The state of an edit that could not be taken out."""
+    """The state of an edit that could not be taken out; ``rest`` is the file without those that could."""
     twins = twins_of(parts, edits)
     here, gone = 0, 0
     for s in range(len(edits[e].splices)):
@@ -157,22 +165,8 @@ def _state_of(
             if (part.edit, part.splice) == owner:
                 break
             offset += len(part.data)
-        gone += _is_gone(edits[e].splices[s].inserted, edits[e].splices[s].removed, offset, part, base, disk, alignment)
+        low, high = alignment.gap(offset, offset + len(part.data))
+        gone += is_gone(edits[e].splices[s], base, rest, disk[low:high])
     if gone == len(edits[e].splices):
-        return GONE
-    return HALF if here and here + gone == len(edits[e].splices) else INSIDE
-
-
-def _is_gone(
-    inserted: bytes, removed: bytes, offset: int, part: Piece, base: bytes, disk: bytes, alignment: Alignment
-) -> bool:
-    """Whether nothing of our text is left where it stood, nor anywhere else."""
-    low, high = alignment.gap(offset, offset + len(part.data))
-    stretch = disk[low:high]
-    text = inserted.strip()
-    if text and disk.count(text) > base.count(text):
-        return False
-    ours = set(_NAME.findall(inserted)) - set(_NAME.findall(base))
-    if ours:
-        return not ours & set(_NAME.findall(stretch))
-    return removed.strip() in stretch if removed.strip() else not stretch.strip()
+        return INSIDE if is_left(edits[e], base, rest) else GONE
+    return HALF if here and gone and here + gone == len(edits[e].splices) else INSIDE

@@ -15,7 +15,7 @@ from patch_ledger import chain, lock
 from patch_ledger.preflight import Change, Target, check, owner_of
 from patch_ledger.records import FileEntry, Intent, Json, intent_as_json
 from patch_ledger.repair import Repair, besides, complete, discard, finish, now, remove_folders, roll_back
-from patch_ledger.store import OBJECTS, SAVED, Ledger, find_place, keep_objects, read_ledger
+from patch_ledger.store import SAVED, Ledger, drop_objects, find_place, keep_objects, read_ledger
 from patch_ledger.swap import Beside, exchange, move_aside, place_new, write_new
 from patch_ledger.tree import Tree, adopt, digest, sync_directory
 
@@ -27,6 +27,7 @@ class Session:
     ledger: Ledger
     repaired: Repair | None = None
     saved: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     settled: bool = False  # nothing of ours is left beside any file
 
     def run(self, changes: Sequence[Change], command: str, *, tool: str = "", git_diff: str | None = None) -> Intent:
@@ -36,16 +37,16 @@ class Session:
         writes to one meanwhile, or the system refuses (no space, say).
         """
         targets = check(self.ledger.tree.root, changes)
-        intent = Intent(
-            os.urandom(6).hex(), command, tool, _utc(), tuple(_entry(target) for target in targets), git_diff
-        )
+        files = tuple(_entry(target) for target in targets)
+        root = str(self.ledger.tree.root)
+        intent = Intent(os.urandom(6).hex(), command, tool, _utc(), files, git_diff, root)
         try:
-            keep_objects(self.ledger.place, [data for change in changes for data in (change.before, change.base)])
             self._record(intent_as_json(intent))
         except OSError as error:
             raise _refused(error) from error
         self.settled = False
         try:
+            keep_objects(self.ledger.place, [data for change in changes for data in (change.before, change.base)])
             self._write(intent, targets)
             self._record({"kind": "commit", "txn": intent.txn})
         except BaseException as error:
@@ -53,8 +54,7 @@ class Session:
             if isinstance(error, OSError):
                 raise _refused(error) from error
             raise
-        self.saved += finish(self.ledger, intent)
-        self.settled = True
+        self._clean(intent)
         return intent
 
     def _write(self, intent: Intent, targets: Sequence[Target]) -> None:
@@ -76,7 +76,10 @@ class Session:
             sync_directory(folder)
 
     def _abort(self, intent: Intent, reason: str) -> None:
-        repaired = roll_back(self.ledger, intent)
+        try:
+            repaired = roll_back(self.ledger, intent)
+        except OSError as error:
+            raise _refused(error, _("what was written is put back by `probepatch ledger recover`")) from error
         self.saved += repaired.saved
         with suppress(OSError):  # without room for the record the next run finds nothing to undo and records it then
             self._record({"kind": "abort", "txn": intent.txn, "reason": reason})
@@ -87,25 +90,33 @@ class Session:
         last = self.ledger.last
         try:
             if last is None:
-                pass
+                self.settled = True
             elif self.ledger.pending is None:
                 self._clean(last)
-            elif complete(self.ledger.tree.root, last):
+            elif self.ledger.keeps(last) and complete(self.ledger.tree.root, last):
                 self._record({"kind": "commit", "txn": last.txn})
-                self.repaired = Repair(last.txn, last.command, "commit", saved=finish(self.ledger, last))
+                saved, self.saved = self.saved, ()
+                self._clean(last)
+                self.repaired, self.saved = Repair(last.txn, last.command, "commit", saved=self.saved), saved
             else:
                 self.repaired = roll_back(self.ledger, last)
                 self._record({"kind": "abort", "txn": last.txn, "reason": "interrupted"})
+                self.settled = True
         except OSError as error:
-            raise _refused(error) from error
-        self.settled = True
+            raise _refused(error, _("`probepatch ledger recover` tries again")) from error
 
     def _clean(self, last: Intent) -> None:
-        if self.ledger.history[-1][1] == "commit":
-            self.saved += finish(self.ledger, last)
-        else:
-            self.saved += discard(self.ledger, last)
-            remove_folders(self.ledger.tree.root, [file for file in last.files if file.before is None])
+        """Remove what an ended transaction left; what cannot be removed is noted, and tried again by the next run."""
+        try:
+            if self.ledger.history[-1][1] == "commit":
+                self.saved += finish(self.ledger, last)
+            else:
+                self.saved += discard(self.ledger, last)
+                remove_folders(self.ledger.tree.root, [file for file in last.files if file.before is None])
+            self.settled = True
+        except OSError as error:
+            text = _("{path} could not be removed ({reason}); the next run tries again")
+            self.notes += (text.format(path=error.filename, reason=error.strerror or error),)
 
     def _record(self, record: Json) -> None:
         chain.append(self.ledger.place, self.ledger.chain, record)
@@ -123,10 +134,7 @@ class Session:
 
 def remove_ledger(place: Path) -> None:
     """Remove a ledger's folder, under its lock; what was saved for people stays, and the folder then too."""
-    with suppress(FileNotFoundError):
-        for name in os.listdir(place / OBJECTS):
-            os.unlink(place / OBJECTS / name)
-        os.rmdir(place / OBJECTS)
+    drop_objects(place)
     for name in (chain.NAME, lock.NAME):
         (place / name).unlink(missing_ok=True)
     with suppress(OSError):
@@ -207,9 +215,9 @@ def _meddled(file: FileEntry) -> RefusedError:
     )
 
 
-def _refused(error: OSError) -> RefusedError:
+def _refused(error: OSError, why: str = "") -> RefusedError:
     return RefusedError(
         _("the system refused: {reason}").format(reason=error.strerror or error),
         where=str(error.filename) if error.filename else None,
-        why=_("no file was changed"),
+        why=why or _("no file was changed"),
     )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from codemods.errors import RefusedError
+from codemods.errors import InvalidError, RefusedError
 from locales import _
 
 DOT_FOLDER = ".probepatch"
 _CLOSED = {".git", DOT_FOLDER}
+_LARGEST_FILE = 64 << 20  # bytes; a source file is thousands of times smaller
 
 
 class Tree(Protocol):
@@ -30,6 +32,10 @@ class Tree(Protocol):
 def is_relative(path: str) -> bool:
     """Whether ``path`` is a clean relative path: no ``..``, no empty part, not within ``.git`` or our own folder."""
     if not path or "\0" in path or len(path) > 4096:
+        return False
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
         return False
     return all(part not in ("", ".", "..") and part.casefold() not in _CLOSED for part in path.split("/"))
 
@@ -56,10 +62,11 @@ def canonical(root: Path, path: str) -> str:
     return resolve(root, path).relative_to(root).as_posix()
 
 
-def read_file(path: Path, shown: str | None = None) -> bytes | None:
+def read_file(path: Path, shown: str | None = None, largest: int = _LARGEST_FILE) -> bytes | None:
     """The bytes of a regular file that is no symbolic link; None when there is none.
 
-    Raises RefusedError for anything else (a link, a pipe, a directory) and for a file that may not be read.
+    Raises RefusedError for anything else (a link, a pipe, a directory), for a file that may not be read, and for one of
+    more than ``largest`` bytes.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -69,10 +76,52 @@ def read_file(path: Path, shown: str | None = None) -> bytes | None:
         raise RefusedError(
             _("{path} cannot be read: {reason}").format(path=shown or path, reason=error.strerror)
         ) from error
-    with open(fd, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise RefusedError(_("{path} is not a regular file").format(path=shown or path))
-        return file.read()
+        return _read_all(fd, shown or str(path), largest)
+    finally:
+        os.close(fd)
+
+
+def _read_all(fd: int, shown: str, largest: int) -> bytes:
+    if os.fstat(fd).st_size > largest:
+        raise RefusedError(_("{path} is larger than {n} bytes").format(path=shown, n=largest))
+    parts: list[bytes] = []
+    try:
+        while sum(map(len, parts)) <= largest and (part := os.read(fd, 1 << 20)):
+            parts.append(part)
+    except OSError as error:
+        raise RefusedError(_("{path} cannot be read: {reason}").format(path=shown, reason=error.strerror)) from error
+    data = b"".join(parts)
+    if len(data) > largest:
+        raise RefusedError(_("{path} is larger than {n} bytes").format(path=shown, n=largest))
+    return data
+
+
+def check_own(path: Path, *, folder: bool = False) -> None:
+    """Raises InvalidError when something stands at a place of the ledger's own that we did not make.
+
+    A link there, symbolic or hard, would have us write or delete elsewhere.
+    """
+    try:
+        info = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if folder and stat.S_ISDIR(info.st_mode):
+        return
+    if not folder and stat.S_ISREG(info.st_mode) and info.st_nlink <= 1:
+        return
+    what = _("{path} is not a folder of our making") if folder else _("{path} is not a file of our making")
+    raise InvalidError(
+        what.format(path=path), why=_("it may be a link to something else"), todo=_("look at it, and remove it by hand")
+    )
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(path)
 
 
 def read_target(root: Path, path: str) -> bytes | None:
