@@ -91,7 +91,13 @@ def root() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code, and prints every error as one for people or, after ``--json``, for
     programs."""
-    args = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _main(args: list[str]) -> int:
     if sys.stdout is None:  # closed by the caller; the next file that is opened would take its number
         _to_stderr(_("error: standard output is closed; nothing was done"))
         return NO_READER
@@ -104,8 +110,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 code = _answer(args, interrupted, output)
             sys.stdout.flush()  # a reader that went away is met here, not at exit
             return code
-        except KeyboardInterrupt:
-            return INTERRUPTED
         except OSError as error:
             return _nobody_reads(error)
 

@@ -67,6 +67,8 @@ def status(tree: Tree, *, head: bool = True) -> TreeStatus:
     edits = tuple(
         found for path, entry in sorted(active.items()) for found in _states(ledger, path, entry, committed.get(path))
     )
+    if any(edit.state not in (APPLIED, NEARBY, COMMITTED) for edit in edits):
+        ledger.still_current()  # or it is another run's work that was looked at halfway
     return TreeStatus(str(ledger.place), edits, _interrupted(ledger), saved_copies(ledger.place))
 
 

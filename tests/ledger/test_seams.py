@@ -102,7 +102,7 @@ def rearranged(rng: random.Random, text: bytes) -> bytes:
         if blank and rng.random() < 0.6:
             del lines[rng.choice(blank)]
         elif rng.random() < 0.3:
-            lines.insert(rng.randint(0, len(lines) - 1), b"\n")
+            lines.insert(rng.randint(0, max(len(lines) - 1, 0)), b"\n")
     heads = range(len(lines) + (lines[-1].endswith(b"\n") if lines else 1))
     for n, at in enumerate(sorted(rng.sample(heads, min(len(heads), rng.randint(1, 3))), reverse=True)):
         lines.insert(at, b"user_wrote_%d()\n" % n)
