@@ -112,11 +112,11 @@ def page(found: dict[str, list[Cell]], missing: list[str]) -> str:
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     lines = [
+        "# Support",
+        "",
         "Written by `python -m tests.catalogue.support`. Each cell is a real run of the command line on released sources: applied,",
         "every changed file compiled, the second apply a no-op, reverted byte for byte. What was *run* beyond that stands in the",
         "recipes' notes and in the tests of `tests/real` and `tests/catalogue`.",
-        "Written by `python -m tests.catalogue.support`. Each line is a real run of the command line on released sources: applied, every changed file compiled, the",
-        "second apply a no-op, reverted byte for byte. What was *run* beyond that stands in the recipes' notes and in the tests of `tests/real` and `tests/catalogue`.",
         "",
         f"Run on {datetime.date.today().isoformat()} at commit {commit.stdout.strip()}.",
         "",
