@@ -1,0 +1,1 @@
+"""What probepatch costs beside public tools that do the same work. ``python -m tests.bench``."""

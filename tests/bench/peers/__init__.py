@@ -1,0 +1,1 @@
+"""The same edits, for public tools."""
