@@ -19,6 +19,11 @@ from codemods.verbs.verb import CLASS, EXPRESSION, FUNCTION, MODULE
 from locales import _
 
 
+def stands(target: Target, place: Place) -> bool:
+    """Whether the place's definition is there at all: cheaper than the explanation of why not."""
+    return not place.symbol or bool(target.outline.named(place.symbol))
+
+
 def find_sites(target: Target, edit: Edit, place: Place, marker: str) -> list[Site]:
     """The sites of one place. Raises a finding when there are not exactly as many as expected."""
     verb = edit.verb

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from codemods import misses
 from codemods.errors import ProbePatchError
-from codemods.locate import find_sites
+from codemods.locate import find_sites, stands
 from codemods.recipe import Edit, Place, Recipe
 from codemods.settings import digest_with, filled_payload
 from codemods.site import Change, Site
@@ -56,7 +56,8 @@ class _Planning:
             return edit.places[0], []
         hits: list[tuple[Place, list[Site]]] = []
         missed: list[ProbePatchError] = []
-        for place in edit.places:
+        places = [place for place in edit.places if self._stands(place)] or edit.places
+        for place in places:
             try:
                 hits.append((place, find_sites(self.bases.target(place.file), edit, place, marker)))
             except ProbePatchError as error:
@@ -70,6 +71,12 @@ class _Planning:
                 details=tuple(place.where for place, _sites in hits),
             )
         raise missed[0] if len(missed) == 1 else _no_alternative(missed)
+
+    def _stands(self, place: Place) -> bool:
+        try:
+            return stands(self.bases.target(place.file), place)
+        except ProbePatchError:
+            return False
 
     def added_file(self, recipe: Recipe, number: int, edit: Edit, place: Place) -> PlannedEdit:
         path = self.bases.path(place.file)
