@@ -18,7 +18,13 @@ from pathlib import Path
 from locales import _
 
 _LARGEST_INDEX = 1 << 29  # bytes; that of a million files has a quarter of it
-_SAFE_CONFIG = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "protocol.allow=never", "color.ui=false")
+_SAFE_CONFIG = (
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    "protocol.allow=never",
+    "color.ui=false",
+    "diff.autoRefreshIndex=false",  # git diff writes the index anew in spite of GIT_OPTIONAL_LOCKS
+)
 
 
 class GitMissing(Exception):
