@@ -168,6 +168,29 @@ def _parse_batch(asked: list[str], answer: bytes) -> dict[str, bytes]:
     return found
 
 
+def tags(repo: GitDir, pattern: str) -> list[str]:
+    """The tags that match the glob, oldest version first. Raises GitMissing."""
+    out = _execute(repo, ("tag", "--list", "--sort=version:refname", "--", pattern), _SAFE_CONFIG)
+    return [os.fsdecode(line) for line in out.splitlines()]
+
+
+def listing(repo: GitDir, ref: str) -> dict[str, str]:
+    """The ids of all regular files of a commit's tree, by path; links and submodules are left out. Raises GitMissing."""
+    out = _execute(repo, ("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", f"{ref}^{{tree}}"), _SAFE_CONFIG)
+    entries = (entry.split(b"\t", 1) for entry in out.split(b"\0") if entry)
+    return {os.fsdecode(path): head.split(b" ")[2].decode() for head, path in entries if head.startswith(b"100")}
+
+
+def blobs(repo: GitDir, ids: Iterable[str]) -> dict[str, bytes]:
+    """The bytes of blobs, by id. Raises GitMissing; KeyError never: what is not there is an error of git's."""
+    asked = list(dict.fromkeys(ids))
+    answer = _execute(repo, ("cat-file", "--batch"), _SAFE_CONFIG, given="".join(f"{one}\n" for one in asked).encode())
+    found = _parse_batch(asked, answer)
+    if len(found) != len(asked):
+        raise GitMissing(_("{count} objects are not in the repository").format(count=len(asked) - len(found)))
+    return found
+
+
 def _run(repo: GitDir, *args: str) -> bytes:
     """Standard output of a reading git command; raises GitMissing."""
     return _execute(repo, args, (*_SAFE_CONFIG, *_no_local_filters(repo)))

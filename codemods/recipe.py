@@ -83,10 +83,26 @@ class Heading:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Example:
+    """A small file and what the edits make of it: ``after``, or a finding that holds ``message`` when ``after`` is None.
+
+    An example of a file that stays as it is has ``after == before``. ``version`` is empty where none is said.
+    """
+
+    edits: tuple[str, ...]
+    version: str
+    before: str
+    after: str | None
+    message: str
+    where: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Heading):
     """``digest`` is the SHA-256 of the recipe, its fragments and its payloads; ``payloads`` the texts of the files it adds."""
 
     edits: tuple[Edit, ...]
+    examples: tuple[Example, ...] = ()
     digest: str
     payloads: Mapping[str, str] = field(default_factory=dict)

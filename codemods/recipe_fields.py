@@ -51,6 +51,15 @@ REQUIREMENT = {
     "has": Field("pattern", "statements that the symbol (or the module) has to hold"),
     "why": Field("text", "what this shows"),
 }
+EXAMPLE = {
+    "edits": Field("texts", "the edits that the example is about, all of one file", required=True),
+    "version": Field("text", "the version for which edits with `versions` are chosen"),
+    "before": Field("code", "the file, or as much of it as the edits need"),
+    "after": Field("code", "what `before` becomes"),
+    "unchanged": Field("code", "a file that the edits leave as it is (their `versions` exclude the example's)"),
+    "no_match": Field("code", "a file in which the edits do not find their place"),
+    "message": Field("text", "words that the finding about `no_match` holds"),
+}
 RECIPE = {
     "recipe": Field("text", "the recipe's id", required=True),
     "framework": Field("text", "the framework it is for", required=True),
@@ -76,8 +85,10 @@ RECIPE = {
     "include": Field("texts", "fragments (`_name.yaml` beside the recipe) whose edits come first"),
     "notes": Field("texts", "sentences shown with the diff"),
     "edits": Field("tables", "the edits", required=True, fields=EDIT),
+    "examples": Field("tables", "small files with what the edits make of them: `recipe test`", fields=EXAMPLE),
 }
 FRAGMENT = {
     "fragment": Field("text", "the fragment's name", required=True),
     "edits": Field("tables", "the edits", required=True, fields=EDIT),
+    "examples": Field("tables", "small files with what the edits make of them: `recipe test`", fields=EXAMPLE),
 }

@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from codemods.errors import InvalidError
 from codemods.pattern import compile_expression, compile_statements, holes_in
-from codemods.recipe import Alternative, Edit, Heading, Parameter, Place, Recipe, Requirement
+from codemods.recipe import Alternative, Edit, Example, Heading, Parameter, Place, Recipe, Requirement
 from codemods.recipe_fields import FRAGMENT, RECIPE, VERB_KEYS
 from codemods.verbs import VERBS
 from codemods.verbs.verb import EXPRESSION, STATEMENT, Verb
@@ -219,6 +219,28 @@ def _alternative(table: Located) -> Alternative:
     return Alternative(table["group"], _specifier(table, "default"), table["because"])
 
 
+def _example(table: Located, edits: tuple[Edit, ...]) -> Example:
+    kinds = [kind for kind in ("before", "unchanged", "no_match") if kind in table]
+    if len(kinds) != 1 or ("after" in table) != (kinds == ["before"]) or ("message" in table and kinds != ["no_match"]):
+        raise RecipeError(
+            _("an example has `before` with `after`, or `unchanged`, or `no_match` (with `message`)"),
+            where=table.where(),
+        )
+    known = {edit.id: edit for edit in edits}
+    for name in table["edits"]:
+        if name not in known:
+            raise RecipeError(_("there is no edit `{name}`").format(name=name), where=table.where("edits"))
+    if len({place.file for name in table["edits"] for place in known[name].places}) > 1 and len(table["edits"]) > 1:
+        raise RecipeError(_("the edits of an example are all of one file"), where=table.where("edits"))
+    if "version" in table and not _VERSION.fullmatch(table["version"]):
+        raise RecipeError(_("`{value}` is no version").format(value=table["version"]), where=table.where("version"))
+    before = table[kinds[0]]
+    after = {"before": table.get("after"), "unchanged": before, "no_match": None}[kinds[0]]
+    return Example(
+        tuple(table["edits"]), table.get("version", ""), before, after, table.get("message", ""), table.where()
+    )
+
+
 def _heading(table: Located) -> dict[str, Any]:
     for version in table.get("verified", ()):
         if not _VERSION.fullmatch(version):
@@ -244,8 +266,8 @@ def _heading(table: Located) -> dict[str, Any]:
 
 def load_heading(path: Path) -> Heading:
     """The recipe without its edits, which are not even parsed. Raises RecipeError."""
-    fields = {name: item for name, item in RECIPE.items() if name != "edits"}
-    return Heading(**_heading(read_yaml(path, fields, without="edits")))
+    fields = {name: item for name, item in RECIPE.items() if name not in ("edits", "examples")}
+    return Heading(**_heading(read_yaml(path, fields, without=("edits", "examples"))))
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -262,4 +284,5 @@ def load_recipe(path: Path) -> Recipe:
     files = [source.path.read_bytes() for source in (table, *fragments)]
     for part in (*files, *(text.encode("utf-8") for text in payloads.values())):
         digest.update(hashlib.sha256(part).digest())
-    return Recipe(**_heading(table), edits=edits, digest=digest.hexdigest(), payloads=payloads)
+    examples = tuple(_example(item, edits) for source in (*fragments, table) for item in source.get("examples", ()))
+    return Recipe(**_heading(table), edits=edits, examples=examples, digest=digest.hexdigest(), payloads=payloads)

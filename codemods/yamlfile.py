@@ -126,18 +126,18 @@ class _Reader:
         return node.value
 
 
-def read_yaml(path: Path, fields: Mapping[str, Field], without: str = "") -> Located:
+def read_yaml(path: Path, fields: Mapping[str, Field], without: tuple[str, ...] = ()) -> Located:
     """Read ``path`` as a table with these fields. Raises RecipeError with line and column.
 
-    The lines of the top-level key ``without`` are left out unread.
+    The lines of the top-level keys ``without`` are left out unread.
     """
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     data = _bytes_of(path)
     try:
         text = data.decode("utf-8-sig")
-        if without:
-            block = re.compile(rf"^{without}:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
+        for key in without:
+            block = re.compile(rf"^{key}:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
             text = block.sub(lambda found: "\n" * found.group().count("\n"), text)
         node = _compose(path, text)
     except MarkedYAMLError as error:
