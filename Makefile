@@ -4,6 +4,8 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 MARK ?= not network and not real
 JOBS ?= auto
+CATALOGUE ?= tests/catalogue/slime tests/catalogue/transformers \
+  tests/catalogue/verl/test_training.py::test_the_training_step_is_dumped_and_goes_on_the_same
 
 .PHONY: demo test lint real bench messages wheel clean
 
@@ -18,9 +20,9 @@ lint: $(VENV)/installed-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-# a real training worker on this CPU, patched and unpatched
+# real training workers on this CPU, patched and unpatched, then what the recipes bring to them
 real: $(VENV)/installed-dev
-	$(PY) -m pytest -m real -s tests/real
+	$(PY) -m pytest -m real -s tests/real $(CATALOGUE)
 
 bench: $(VENV)/installed-dev
 	$(PY) -m tests.bench

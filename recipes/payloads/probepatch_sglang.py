@@ -3,9 +3,9 @@
 Added by probepatch; the debugger itself is built, started, stopped and stepped at the patched sites (from 0.5.11
 on by SGLang). Switches, read from the environment of each process:
 
-    DUMP_ON               1: dump, and log each msprobe step. Unset, empty and 0: everything here is inert.
+    DUMP_ON               1: dump, and log each msprobe step. Unset, empty and 0: neither.
     PROMPTS_ONLY          1: steps that compute a decode token are not dumped. SGLang's own dump takes all.
-    PREFILL_LOGPROB_DIFF  1: together with DUMP_ON, ask for each prompt's log-probs and write them, a line per request.
+    PREFILL_LOGPROB_DIFF  1: ask for each prompt's log-probs and write them, a line per request; needs no dump.
     DUMP_TOKEN_IDS        1: the log lines carry the prompts' token ids as well.
 """
 
@@ -22,9 +22,9 @@ PARAMETERS: dict = {}  # probepatch: parameters
 
 HEALTH_CHECK = "HEALTH_CHECK"  # how the request ids of SGLang's own health probes begin
 
-_noted: list = []  # the forward batch that the worker is about to run, and its line
+_noted: tuple | None = None  # the forward batch that the worker is about to run, and its line
 _steps_taken = 0  # msprobe's step index in this process
-_folder = ""  # <dump_path>/rank<R> of the last step
+_folder = ""  # <dump_path>/rank<R> of the last step; without a dump there is none
 _diagnosed: set[str] = set()
 
 
@@ -40,7 +40,7 @@ def dump_on() -> bool:
 
 
 def wants_prompt_logprobs() -> bool:
-    return dump_on() and _switch("PREFILL_LOGPROB_DIFF")
+    return _switch("PREFILL_LOGPROB_DIFF")
 
 
 # --- the debugger -----------------------------------------------------------------------------------------------------
@@ -51,7 +51,8 @@ def _config() -> tuple[str, dict]:
     name, value = PARAMETERS["infer_config"]
     path = os.environ.get(name) or value
     if not path:
-        raise RuntimeError(f"DUMP_ON=1 needs the msprobe config of the inference side: set {name} to its path")
+        needing = "DUMP_ON=1" if dump_on() else "PREFILL_LOGPROB_DIFF=1"
+        raise RuntimeError(f"{needing} needs the msprobe config of the inference side: set {name} to its path")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
     if not config.get("dump_path"):
@@ -72,8 +73,17 @@ def refuse_second_debugger(debugger_class) -> None:
         raise RuntimeError("DUMP_ON=1, but this process has another PrecisionDebugger, whose config would win")
 
 
-def require_native_debugger(debugger) -> None:
-    """SGLang's own integration only warns when msprobe cannot be imported, and then runs on without a dump."""
+def check_settings() -> None:
+    """When the engine starts: refuse what would end in no dump and no line, hours later."""
+    if dump_on() or wants_prompt_logprobs():
+        _config()
+
+
+def check_native_debugger(debugger) -> None:
+    """The same where SGLang dumps by itself: it only warns when msprobe cannot be imported, and then runs on."""
+    if not dump_on():
+        check_settings()
+        return
     if debugger is not None:
         return
     try:
@@ -91,19 +101,18 @@ def note_requests(forward_batch, schedule_batch) -> None:
 
     Dummy runs, graph capture, profiling and draft models build their batches elsewhere, so they have no line.
     """
-    if not dump_on():
-        return
-    _noted[:] = []
-    if schedule_batch.reqs:
-        _noted[:] = [forward_batch, _line(forward_batch, schedule_batch.reqs)]
+    global _noted
+    if dump_on():
+        reqs = schedule_batch.reqs
+        _noted = (forward_batch, _line(forward_batch, reqs)) if reqs else None
 
 
 def take_line(forward_batch) -> dict | None:
     """The line of this batch when the scheduler sent it with requests in it, else None."""
-    if not _noted or _noted[0] is not forward_batch:
+    global _noted
+    if _noted is None or _noted[0] is not forward_batch:
         return None
-    line = _noted[1]
-    _noted[:] = []
+    line, _noted = _noted[1], None
     return line
 
 
@@ -173,9 +182,7 @@ def _prompt_hash(req) -> str:
 def log_step(line: dict, rank_id: int | None, dump_path: str | None = None) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/dispatch_log.jsonl: no token, no text."""
     global _steps_taken, _folder
-    rank = rank_id
-    if rank is None:
-        rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+    rank = _rank() if rank_id is None else rank_id
     _folder = os.path.join(dump_path or _config()[1]["dump_path"], f"rank{rank}")
     now = datetime.now(timezone.utc).isoformat()
     _append("dispatch_log.jsonl", {"time": now, "step": _steps_taken, "rank": rank, "pid": os.getpid(), **line})
@@ -192,9 +199,14 @@ def log_native_step(forward_batch, is_draft_worker: bool, rank_id: int | None, d
     log_step(line, rank_id, dump_path)
 
 
+def _rank() -> int:
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
 def _append(name: str, line: dict) -> None:
-    os.makedirs(_folder, exist_ok=True)
-    with open(os.path.join(_folder, name), "a", encoding="utf-8") as file:
+    folder = _folder or os.path.join(_config()[1]["dump_path"], f"rank{_rank()}")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 
@@ -216,7 +228,7 @@ def log_prompt_logprobs(req, values) -> None:
         reason = f"the request said logprob_start_len={req.logprob_start_len}; the whole prompt needs 0"
     elif len(values) != tokens or values[0] is not None or not all(isinstance(v, float) for v in values[1:]):
         reason = f"expected None and {tokens - 1} floats"
-    elif not _folder:
+    elif dump_on() and not _folder:
         reason = "its forward was no dumped step"
     if reason:
         print(f"PREFILL_LOGPROB_DIFF: no line for request {req.rid}: {reason}", flush=True)

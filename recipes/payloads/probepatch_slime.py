@@ -3,10 +3,10 @@
 Added by probepatch; the debugger itself is built, started, stopped and stepped at the patched sites. Switches, read
 from the environment of each process:
 
-    DUMP_ON               1: dump. Unset, empty and 0: everything here is inert, and msprobe is never imported.
+    DUMP_ON               1: dump. Unset, empty and 0: nothing is, and msprobe is never imported.
     PROMPTS_ONLY          1: an extra pass over the prompts alone is dumped, just before the ordinary log-prob pass.
     DUMP_PHASE            log_prob (default) or all; update_actor leaves the log-prob pass alone.
-    PREFILL_LOGPROB_DIFF  1, with DUMP_ON: both sides' log-probs of the prompt tokens are written and compared.
+    PREFILL_LOGPROB_DIFF  1: both sides' log-probs of the prompt tokens are written and compared; needs no dump.
     DUMP_TOKEN_IDS        1: the log lines carry the prompts' token ids as well.
 """
 
@@ -51,7 +51,11 @@ def prompts_only() -> bool:
 
 
 def prefill_diff_on() -> bool:
-    return dump_on() and _switch("PREFILL_LOGPROB_DIFF")
+    return _switch("PREFILL_LOGPROB_DIFF")
+
+
+def notes_requests() -> bool:
+    return dump_on() or prefill_diff_on()
 
 
 def captures_log_prob() -> bool:
@@ -63,6 +67,10 @@ def captures_log_prob() -> bool:
     return phase != "update_actor"
 
 
+def needs_prompt_pass() -> bool:
+    return prefill_diff_on() or (captures_log_prob() and prompts_only())
+
+
 # --- the debugger -----------------------------------------------------------------------------------------------------
 
 
@@ -71,7 +79,8 @@ def _config() -> tuple[str, dict]:
     name, value = PARAMETERS["actor_config"]
     path = os.environ.get(name) or value
     if not path:
-        raise RuntimeError(f"DUMP_ON=1 needs the msprobe config of the training side: set {name} to its path")
+        needing = "DUMP_ON=1" if dump_on() else "PREFILL_LOGPROB_DIFF=1"
+        raise RuntimeError(f"{needing} needs the msprobe config of the training side: set {name} to its path")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
     if not config.get("dump_path"):
@@ -146,9 +155,11 @@ def prompt_hash(token_ids: list[int]) -> str:
 def prompt_pass(args, rollout_data, iterators, requests):
     """Arguments and iterators of a pass over the prompts alone; the samples and their micro-batches stay as they are.
 
-    ``rollout_data`` is not touched. Random states and the stage of routing replay are put back afterwards: the pass
-    neither records nor replays expert choices. Temperature is 1, so that the log-probs are the model's own.
+    It is dumped with PROMPTS_ONLY=1. ``rollout_data`` is not touched. Random states and the stage of routing replay are
+    put back afterwards: the pass neither records nor replays expert choices. Temperature is 1, so that the log-probs
+    are the model's own.
     """
+    _config()  # where the lines go, asked before any rank waits for another
     args = copy.copy(args)
     args.rollout_temperature = 1.0
     args.use_rollout_entropy = False
@@ -156,12 +167,12 @@ def prompt_pass(args, rollout_data, iterators, requests):
     if not getattr(args, "fp8", None):  # whose kernels want their multiple; otherwise no padding behind the prompts
         args.data_pad_size_multiplier = 1
     prompts = _prompts(args, rollout_data, iterators[0])
+    samples = _samples(rollout_data, requests) if captures_log_prob() and prompts_only() else None
+    for sample in samples or []:
+        sample["token_count"] = len(sample["prompt_ids"])
     copies = [copy.copy(iterator) for iterator in iterators]
     for iterator in copies:
-        iterator.rollout_data = prompts
-    mark(copies, rollout_data, requests)
-    for sample, length in zip(copies[0].probepatch_samples, prompts["total_lengths"]):
-        sample["token_count"] = length
+        iterator.rollout_data, iterator.probepatch_samples = prompts, samples
     with _random_state_kept(prompts["tokens"][0].device), _routing_replay_off():
         yield args, copies
 
@@ -174,7 +185,9 @@ def _prompts(args, rollout_data, iterator) -> dict:
     """
     lengths = _prompt_lengths(rollout_data)
     if min(lengths) < 2:
-        raise RuntimeError("PROMPTS_ONLY=1: a prompt of less than two tokens has no log-prob; use PROMPTS_ONLY=0")
+        raise RuntimeError(
+            "a prompt of less than two tokens has no log-prob: PROMPTS_ONLY=0 and PREFILL_LOGPROB_DIFF=0 go without"
+        )
     prompts = {
         "tokens": [tokens[:length] for tokens, length in zip(rollout_data["tokens"], lengths)],
         "total_lengths": lengths,
@@ -269,7 +282,7 @@ def _append(name: str, line: dict) -> None:
 # --- log-probs of the prompts, training against inference -------------------------------------------------------------
 
 
-def compare_prefill(iterators, results: dict) -> None:
+def compare_prefill(rollout_data, requests, results: dict) -> None:
     """Write both sides' log-probs of the prompt tokens (from the second on), and print how far they are apart.
 
     ``results`` are those of the prompts' own pass: empty but on the last pipeline stage. Response log-probs never
@@ -281,13 +294,13 @@ def compare_prefill(iterators, results: dict) -> None:
 
     from .backends.megatron_utils.cp_utils import all_gather_with_cp
 
-    lengths = iterators[0].rollout_data["total_lengths"]
+    lengths = _prompt_lengths(rollout_data)
     rows = [all_gather_with_cp(row, length, length - 1) for row, length in zip(results["log_probs"], lengths)]
     if mpu.get_tensor_model_parallel_rank() or mpu.get_context_parallel_rank():
         return
     diffs: list[float] = []
     missing = 0
-    for sample, row in zip(iterators[0].probepatch_samples, rows):
+    for sample, row in zip(_samples(rollout_data, requests), rows):
         train, infer = row.double(), sample["prompt_logprobs"]
         _append_prefill(sample, "train", train.tolist())
         if infer is None or len(infer) != len(train):

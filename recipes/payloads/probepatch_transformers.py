@@ -10,9 +10,9 @@ Nothing is patched: put this file beside the script that runs the model.
 
 Every forward of the model is one msprobe step and one line. Switches, read from the environment:
 
-    DUMP_ON               1: dump. Unset, empty and 0: both do what they wrap and no more; msprobe is never imported.
+    DUMP_ON               1: dump. Unset, empty and 0: nothing is, and msprobe is never imported.
     MSPROBE_INFER_CONFIG  msprobe config (JSON) of the inference side, with a dump_path of its own
-    PREFILL_LOGPROB_DIFF  1: the raw log-probs of each prompt are written as well, a line per request
+    PREFILL_LOGPROB_DIFF  1: the raw log-probs of each prompt are written, a line per request; needs no dump
     DUMP_TOKEN_IDS        1: the lines carry the prompts' token ids as well
 """
 
@@ -46,14 +46,15 @@ def dumped(model, request_ids=None):
 
     ``request_ids``: one for each row of the batch; without them the prompts' hashes alone tie the two sides together.
     """
-    if not dump_on():
+    if not (dump_on() or logprobs_on()):
         yield
         return
     if model.training:
-        raise RuntimeError("DUMP_ON=1: in training mode the model drops out as no other side does; call model.eval()")
-    from msprobe.pytorch import PrecisionDebugger
-
-    _build_debugger()
+        raise RuntimeError("in training mode the model drops out as no other side does: call model.eval()")
+    if dump_on():
+        _build_debugger()
+    else:
+        _config()
     forward = model.forward
     had_its_own = "forward" in vars(model)
     names = list(inspect.signature(forward).parameters)
@@ -63,16 +64,11 @@ def dumped(model, request_ids=None):
     def step(*args, **kwargs):
         given = {**dict(zip(names, args)), **kwargs}
         line, real = _describe(given, prompts, request_ids)
-        wanted = line["phase"] == "prefill" and real is not None and _switch("PREFILL_LOGPROB_DIFF")
+        wanted = line["phase"] == "prefill" and real is not None and logprobs_on()
         if wanted and "logits_to_keep" in kwargs:
             kwargs["logits_to_keep"] = 0  # generate() keeps the last one only; 0 keeps all
-        PrecisionDebugger.start(model=model)
-        try:
+        with _msprobe_step(model, line):
             output = forward(*args, **kwargs)
-        finally:
-            PrecisionDebugger.stop()
-            PrecisionDebugger.step()
-            _log_step(line)
         if wanted:
             _log_prompt_logprobs(prompts, given["input_ids"], real, output)
         return output
@@ -85,6 +81,23 @@ def dumped(model, request_ids=None):
             model.forward = forward
         else:
             del model.forward
+
+
+@contextmanager
+def _msprobe_step(model, line: dict):
+    """The forward inside is one msprobe step, ended on every exit; without a dump it is just run."""
+    if not dump_on():
+        yield
+        return
+    from msprobe.pytorch import PrecisionDebugger
+
+    PrecisionDebugger.start(model=model)
+    try:
+        yield
+    finally:
+        PrecisionDebugger.stop()
+        PrecisionDebugger.step()
+        _log_step(line)
 
 
 # --- switches and the debugger ----------------------------------------------------------------------------------------
@@ -101,11 +114,16 @@ def dump_on() -> bool:
     return _switch("DUMP_ON")
 
 
+def logprobs_on() -> bool:
+    return _switch("PREFILL_LOGPROB_DIFF")
+
+
 def _config() -> tuple[str, dict]:
     """Path and content of the msprobe config of the inference side."""
     path = os.environ.get(CONFIG)
     if not path:
-        raise RuntimeError(f"DUMP_ON=1 needs the msprobe config of the inference side: set {CONFIG} to its path")
+        needing = "DUMP_ON=1" if dump_on() else "PREFILL_LOGPROB_DIFF=1"
+        raise RuntimeError(f"{needing} needs the msprobe config of the inference side: set {CONFIG} to its path")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
     if not config.get("dump_path"):

@@ -1,9 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of msprobe's instrumentation in vLLM and vllm-ascend: which engine step is dumped, its log line, log-probs.
 
 Added by probepatch; the debugger itself is built, started, stopped and stepped at the patched sites. Switches, read
 from the environment of each process:
 
-    DUMP_ON               1: dump. Unset, empty and 0: everything here is inert, and msprobe is never imported.
+    DUMP_ON               1: dump. Unset, empty and 0: nothing is, and msprobe is never imported.
     PROMPTS_ONLY          1: only engine steps that compute nothing but prompt tokens are dumped.
     PREFILL_LOGPROB_DIFF  1: one line for each request whose prompt log-probs the engine computes; needs no dump.
     DUMP_TOKEN_IDS        1: the lines hold the prompts' token ids too.
@@ -83,7 +84,8 @@ def _config() -> tuple[str, dict]:
     name, value = PARAMETERS["infer_config"]
     path = _native_config or os.environ.get(name) or value
     if not path:
-        raise RuntimeError(f"this needs the msprobe config of the inference side: set {name} to its path")
+        needing = "DUMP_ON=1" if dump_on() else "PREFILL_LOGPROB_DIFF=1"
+        raise RuntimeError(f"{needing} needs the msprobe config of the inference side: set {name} to its path")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
     if not config.get("dump_path"):
@@ -104,7 +106,7 @@ def refuse_second_debugger(debugger_class) -> None:
         raise RuntimeError("DUMP_ON=1, but this process has another PrecisionDebugger, whose config would win")
 
 
-def check(model_config) -> None:
+def check_settings(model_config) -> None:
     """When the engine starts: refuse what would end in an empty dump, or in none, hours later."""
     if dump_on() and not model_config.enforce_eager:
         raise RuntimeError(
@@ -124,6 +126,8 @@ def use_native_debugger(debugger, config_path: str | None) -> None:
             "DUMP_ON=1, but the engine's own debugger is off: its config goes into --additional-config as"
             " dump_config_path (dump_config in 0.12), and another spelling is ignored without a word"
         )
+    if logprobs_on():
+        _config()
 
 
 def refuse_runner(name: str) -> None:

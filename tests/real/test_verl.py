@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -47,9 +50,21 @@ class Release:
         self.model = model
         self.plain = environment.release(version)
         self.patched = folder / "patched"
+        self.printed = ""  # by the last process
         self.older = version < "0.8"  # lexically: all of them have one digit in each place
         shutil.copytree(self.plain, self.patched)
         self.probepatch("apply", "--recipe", self.recipe)
+
+    @property
+    def precision(self) -> str:
+        """What its forward computes in: bfloat16 where the code says so."""
+        return "float32" if self.version >= {"engine": "0.8", "legacy": "0.6.1"}[self.kind] else "bfloat16"
+
+    @property
+    def exactly(self) -> list[str]:
+        """Overrides for a forward in float32, where there is a choice."""
+        choice = self.kind == "legacy" and self.precision == "float32"
+        return ["++actor_rollout_ref.actor.fsdp_config.dtype=float32"] if choice else []
 
     def probepatch(self, command: str, *options: str) -> None:
         line = [sys.executable, "-m", "probepatch", command, str(self.patched), *options]
@@ -72,18 +87,25 @@ class Release:
         out = self.folder / f"{name}.json"
         done = self._python(tree or self.patched, switches, DRIVE / "worker.py", self.kind, self.model, out, *options)
         assert done.returncode == 0, done.stderr[-3000:]
+        self.printed = done.stdout
         seen: dict[str, Any] = json.loads(out.read_text())
         assert Path(seen.pop("verl")).is_relative_to(tree or self.patched)
         return seen
 
     def dumping(
-        self, name: str, *options: str, prompts_only: bool = True, config: dict[str, Any] | None = None
+        self, name: str, *options: str, prompts_only: bool = True, config: dict[str, Any] | None = None, **more: str
     ) -> tuple[dict[str, Any], Dump]:
+        switches = {"DUMP_ON": "1", "PROMPTS_ONLY": str(int(prompts_only)), **more}
+        return self.writing(name, *options, config=config, **switches)
+
+    def writing(
+        self, name: str, *options: str, config: dict[str, Any] | None = None, **switches: str
+    ) -> tuple[dict[str, Any], Dump]:
+        """One process whose msprobe config names a folder of its own."""
         dump = Dump(self.folder / f"{name}-dump")
         file = self.folder / f"{name}-config.json"
         file.write_text(json.dumps({"dump_path": str(dump.folder)} | (config or {})))
-        switches = {"DUMP_ON": "1", "PROMPTS_ONLY": str(int(prompts_only)), "MSPROBE_ACTOR_CONFIG": str(file)}
-        return self.run(name, *options, switches=switches), dump
+        return self.run(name, *options, switches=switches | {"MSPROBE_ACTOR_CONFIG": str(file)}), dump
 
     @cached_property
     def unpatched(self) -> dict[str, Any]:
@@ -113,18 +135,41 @@ class Dump:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        lines = (self.folder / "rank0" / "update_actor_log.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        return self._lines("update_actor_log.jsonl")
+
+    @property
+    def prefill(self) -> list[dict[str, Any]]:
+        return self._lines("prefill_logprobs.jsonl")
+
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "rank0" / name).read_text().splitlines()]
+
+
+def under_transformers(*line: str | Path) -> None:
+    """A script that needs no verl."""
+    settings = os.environ | {"PYTHONPATH": joined([DRIVE, environment.legacy_libraries()])}
+    done = subprocess.run([environment.interpreter(), *line], env=settings, capture_output=True)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
-    make = "import sys, pathlib, tiny; tiny.make_model(pathlib.Path(sys.argv[1]))"
-    settings = os.environ | {"PYTHONPATH": joined([DRIVE, environment.legacy_libraries()])}
-    done = subprocess.run([environment.interpreter(), "-c", make, folder], env=settings, capture_output=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    under_transformers("-c", "import sys, pathlib, tiny; tiny.make_model(pathlib.Path(sys.argv[1]))", folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def every_log_probs(model: Path) -> dict[str, list[list[float]]]:
+    under_transformers(DRIVE / "prompt_log_probs.py", model, model / "log_probs.json")
+    found: dict[str, list[list[float]]] = json.loads((model / "log_probs.json").read_text())
+    return found
+
+
+@pytest.fixture
+def log_probs(release: Release, every_log_probs: dict[str, list[list[float]]]) -> list[list[float]]:
+    """The model's own, of each prompt's tokens from the second on: temperature 1, no padding, no verl."""
+    return every_log_probs[release.precision]
 
 
 @pytest.fixture(scope="module")
@@ -223,12 +268,143 @@ def test_the_reference_is_not_dumped(release: Release) -> None:
 
 @cases(CLOSELY)
 def test_the_helpers_on_batches_of_other_shapes(release: Release) -> None:
-    release.check("helpers.py", release.kind)
+    config = release.folder / "helpers.json"
+    config.write_text(json.dumps({"dump_path": str(release.folder)}))
+    release.check("helpers.py", release.kind, str(config))
 
 
-@cases([*CLOSELY, *((version, "legacy") for version in ("0.7.0", "0.6.1", "0.5.0", "0.4.1"))])
+CARRYING = [*CLOSELY, ("0.9.0", "engine"), ("0.8.0", "engine")]
+CARRYING += [(version, "legacy") for version in ("0.7.0", "0.6.1", "0.5.0", "0.4.1")]
+
+
+@cases(CARRYING)
 def test_the_engines_request_id_goes_into_the_batch(release: Release) -> None:
     release.check("request_ids.py", release.version)
+
+
+# --- log-probs of the prompts -----------------------------------------------------------------------------------------
+
+PREFILL: Switches = {"PREFILL_LOGPROB_DIFF": "1"}
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.04}  # absolute; the latter rounds -4.8 to 1/32
+NUMBERS = re.compile(r"prefill_logprob_diff_mean=(\S+) prefill_logprob_diff_max=(\S+) prefill_logprob_diff_std=(\S+)")
+
+
+def entries(release: Release, *given: list[float] | str) -> str:
+    """A file with what the rollout brought along, for each sample: log-probs of its prompt, or why there are none."""
+    found = []
+    for prompt, one in zip(PROMPTS, given, strict=True):
+        entry = {"engine": "vllm", "engine_logprobs_mode": "processed_logprobs", "prompt_sha256": hash_of(prompt)}
+        found.append(entry | ({"missing": one} if isinstance(one, str) else {"logprobs": one}))
+    file = release.folder / "entries.json"
+    file.write_text(json.dumps(found))
+    return str(file)
+
+
+def check_training_lines(dump: Dump, log_probs: list[list[float]], precision: str) -> None:
+    lines = [line for line in dump.prefill if line["side"] == "train"]
+    for number, (line, prompt) in enumerate(zip(lines, PROMPTS, strict=True)):
+        assert without(line, "time", "pid") == {
+            "rank": 0,
+            "side": "train",
+            "request_id": f"request-{'ab'[number]}",
+            "n_tokens": len(prompt),
+            "prompt_sha256": hash_of(prompt),
+            "logprobs": pytest.approx(log_probs[number], abs=TOLERANCE[precision]),
+            "logprobs_mode": "raw",
+            "temperature": 1.0,
+        }
+
+
+@cases(EVERY)
+def test_both_sides_log_probs_are_written_and_compared(release: Release, log_probs: list[list[float]]) -> None:
+    warm = (*release.exactly, "--temperature", "0.7")
+    plain = release.run("warm", *warm, tree=release.plain)
+    shifted = [[value - 0.25 * position for position, value in enumerate(row)] for row in log_probs]
+    given = entries(release, *shifted)
+    seen, dump = release.writing("compared", *warm, "--prefill-entries", given, **PREFILL)
+
+    assert seen == plain
+    assert seen["msprobe"] is False
+    check_training_lines(dump, log_probs, release.precision)
+    infer = [line for line in dump.prefill if line["side"] == "infer"]
+    assert [line["logprobs"] for line in infer] == shifted
+    assert [(line["request_id"], line["n_tokens"], line["logprobs_mode"]) for line in infer] == [
+        ("request-a", 5, "raw"),
+        ("request-b", 3, "raw"),
+    ]
+    assert {(line["engine"], line["engine_logprobs_mode"]) for line in infer} == {("vllm", "processed_logprobs")}
+    trained = [line["logprobs"] for line in dump.prefill if line["side"] == "train"]
+    pairs = [pair for train, row in zip(trained, shifted, strict=True) for pair in zip(train, row, strict=True)]
+    diffs = [abs(math.exp(train) - math.exp(row)) for train, row in pairs]
+    (numbers,) = NUMBERS.findall(release.printed)
+    expected = (statistics.fmean(diffs), max(diffs), statistics.pstdev(diffs))
+    assert [float(number) for number in numbers] == pytest.approx(expected, rel=1e-5)
+    assert "not computed" not in release.printed
+
+
+@cases([*CLOSELY, ("0.8.0", "engine"), ("0.6.1", "legacy"), ("0.4.1", "legacy")])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("packed-alone", ["--micro-batch", "2"]),
+        ("padded-alone", ["actor_rollout_ref.model.use_remove_padding=False", "--micro-batch", "2"]),
+        (
+            "dynamic-alone",
+            [
+                "actor_rollout_ref.actor.use_dynamic_bsz=True",
+                "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=True",
+                "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=14",
+            ],
+        ),
+    ],
+)
+def test_without_the_rollouts_side_nothing_is_compared(
+    release: Release, log_probs: list[list[float]], name: str, options: list[str]
+) -> None:
+    _seen, dump = release.writing(name, *release.exactly, *options, "--temperature", "0.7", **PREFILL)
+
+    check_training_lines(dump, log_probs, release.precision)
+    assert len(dump.prefill) == len(PROMPTS)
+    assert "prefill_logprob_diff: not computed (2 of 2 requests: no log-probs of the prompt" in release.printed
+    assert not NUMBERS.findall(release.printed)
+
+
+@cases(CLOSELY)
+def test_a_request_without_the_rollouts_side_is_left_out(release: Release, log_probs: list[list[float]]) -> None:
+    given = entries(release, log_probs[0], "the vllm server returned no prompt_logprobs")
+    _seen, dump = release.writing("half", *release.exactly, "--prefill-entries", given, **PREFILL)
+
+    check_training_lines(dump, log_probs, release.precision)
+    assert [line["request_id"] for line in dump.prefill if line["side"] == "infer"] == ["request-a"]
+    (numbers,) = NUMBERS.findall(release.printed)
+    assert max(map(float, numbers)) < 1e-5
+    assert "not computed (1 of 2 requests: the vllm server returned no prompt_logprobs)" in release.printed
+
+
+@cases(CLOSELY)
+@pytest.mark.parametrize("prompts_only", [True, False])
+def test_a_dump_and_log_probs_in_one_run(
+    release: Release, every_log_probs: dict[str, list[list[float]]], prompts_only: bool
+) -> None:
+    every = {"step": [0, 1]}
+    seen, dump = release.dumping(f"both-{prompts_only}", prompts_only=prompts_only, config=every, **PREFILL)
+
+    assert seen == release.unpatched_and_seeded
+    precision = "float32" if release.kind == "engine" else "bfloat16"
+    check_training_lines(dump, every_log_probs[precision], precision)
+    tokens = [len(prompt) for prompt in PROMPTS] if prompts_only else [9, 9]
+    assert [dump.tokens_in(step) for step in (0, 1)] == [[1, count] for count in tokens]
+    assert [line["token_count"] for line in dump.log] == tokens
+
+
+@cases(CLOSELY)
+def test_log_probs_need_a_folder_and_leave_the_reference_alone(release: Release) -> None:
+    assert "PREFILL_LOGPROB_DIFF=1" in (error := release.run("nowhere", switches=PREFILL)["error"])
+    assert "MSPROBE_ACTOR_CONFIG" in error
+
+    seen, dump = release.writing("reference-only", "--reference", **PREFILL)
+    assert without(seen, "msprobe") == {"built": False}
+    assert not dump.folder.exists()
 
 
 @cases(CLOSELY)

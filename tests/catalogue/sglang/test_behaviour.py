@@ -49,7 +49,7 @@ def run(tmp_path: Path) -> Run:
     def start(tree: Path, scenario: str, fails: bool = False, stubs: bool = True, **switches: str) -> dict[str, Any]:
         folders = [tree, HERE / "trees" / "stubs"]
         if not stubs:  # torch alone, without msprobe
-            shutil.copytree(HERE / "trees" / "stubs" / "torch", tmp_path / "bare" / "torch")
+            shutil.copytree(HERE / "trees" / "stubs" / "torch", tmp_path / "bare" / "torch", dirs_exist_ok=True)
             folders[1] = tmp_path / "bare"
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, folders)), **switches}
         command = [sys.executable, "-B", str(HERE / "drive_tree.py"), scenario]
@@ -79,7 +79,7 @@ def hashed(tokens: int) -> str:
 # --- 0.5.8 to 0.5.10: the capture is ours -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("switches", [{}, {"DUMP_ON": ""}, {"DUMP_ON": "0", "PREFILL_LOGPROB_DIFF": "1"}])
+@pytest.mark.parametrize("switches", [{}, {"DUMP_ON": ""}, {"DUMP_ON": "0", "PREFILL_LOGPROB_DIFF": "0"}])
 def test_off_means_off(plain: Path, run: Run, tmp_path: Path, switches: dict[str, str]) -> None:
     seen = run(plain, "steps", **switches)
     assert seen["prefill"] is None
@@ -176,6 +176,17 @@ def test_prompt_logprobs_are_asked_for_and_written(plain: Path, run: Run, tmp_pa
     assert "no line for request odd: expected None and 3 floats" in seen["said"]
 
 
+def test_prompt_logprobs_need_no_dump(plain: Path, native: Path, run: Run, tmp_path: Path) -> None:
+    alone = {"PREFILL_LOGPROB_DIFF": "1", "MSPROBE_INFER_CONFIG": str(tmp_path / "infer.json")}
+    for tree in (plain, native):
+        seen = run(tree, "logprobs", stubs=False, **alone)
+        assert seen["quiet"] == [True, 0, []]
+        assert seen["msprobe"] is False
+    written = lines(tmp_path, name="prefill_logprobs.jsonl")
+    assert [line["request_id"] for line in written] == ["quiet", "response"] * 2
+    assert lines(tmp_path) == []
+
+
 def test_without_the_switch_no_logprobs_are_asked_for(plain: Path, run: Run, tmp_path: Path) -> None:
     assert run(plain, "logprobs", **on(tmp_path))["quiet"] == [False, -1, None]
     assert lines(tmp_path, name="prefill_logprobs.jsonl") == []
@@ -192,6 +203,7 @@ def test_token_ids_only_under_their_switch(plain: Path, run: Run, tmp_path: Path
     [
         ({"DUMP_ON": "1"}, "set MSPROBE_INFER_CONFIG to its path"),
         ({"DUMP_ON": "yes"}, "DUMP_ON='yes': say 1 or 0"),
+        ({"PREFILL_LOGPROB_DIFF": "1"}, "PREFILL_LOGPROB_DIFF=1 needs the msprobe config of the inference side"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_and_is_named(
@@ -229,6 +241,8 @@ def test_native_without_dump_on_is_as_it_was(native: Path, run: Run, tmp_path: P
 
 
 def test_native_silence_is_broken(native: Path, run: Run, tmp_path: Path) -> None:
+    error = run(native, "native", fails=True, PREFILL_LOGPROB_DIFF="1")["error"]
+    assert "set MSPROBE_INFER_CONFIG to its path" in error
     flag = str(tmp_path / "infer.json")
     assert "start it with --msprobe-dump-config PATH" in run(native, "native", fails=True, DUMP_ON="1")["error"]
     without = run(native, "native", fails=True, stubs=False, DUMP_ON="1", FLAG=flag)["error"]

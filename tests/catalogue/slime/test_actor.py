@@ -51,6 +51,7 @@ def numbers(count: int) -> list[float]:
 
 
 WHOLE = {"DUMP_ON": "1", "PROMPTS_ONLY": "0"}
+PREFILL = {"PREFILL_LOGPROB_DIFF": "1"}
 DYNAMIC = {"use_dynamic_batch_size": True, "max_tokens_per_gpu": 12}
 REPLAY = {"use_routing_replay": True}
 REQUESTS = [{"request_id": name} for name in IDS]
@@ -85,8 +86,13 @@ PATCHED = {
     "one-token-prompt": case(one_token_prompt=True),
     "two-rounds": case(repeat=2),
     "other-debugger": case(other_debugger=True),
-    "prefill": case({**ON, "PREFILL_LOGPROB_DIFF": "1"}, requests=ANSWERED),
-    "prefill-alone": case({**ON, "PREFILL_LOGPROB_DIFF": "1"}, args=DYNAMIC),
+    "prefill": case({**ON, **PREFILL}, requests=ANSWERED),
+    "prefill-alone": case({**ON, **PREFILL}, args=DYNAMIC),
+    "prefill-only": case(PREFILL, requests=ANSWERED, without_msprobe=True),
+    "prefill-only-skipped": case(PREFILL, args={"use_rollout_logprobs": True}, tags=["actor", "ref"]),
+    "prefill-whole": case({**WHOLE, **PREFILL}, requests=ANSWERED),
+    "prefill-of-update-only": case({**ON, **PREFILL, "DUMP_PHASE": "update_actor"}),
+    "prefill-without-config": case({**PREFILL, "MSPROBE_ACTOR_CONFIG": ""}),
     "token-ids": case({**ON, "DUMP_TOKEN_IDS": "1"}),
     "wrong-switch": case({"DUMP_ON": "yes"}),
 }
@@ -130,7 +136,7 @@ class Runs:
             folder.mkdir(parents=True)
             (folder / "config.json").write_text(json.dumps({"dump_path": str(folder)}))
             settings = {"MSPROBE_ACTOR_CONFIG": str(folder / "config.json")}
-            cases[name] = options | {"environment": options.get("environment", {}) | settings}
+            cases[name] = options | {"environment": settings | options.get("environment", {})}
         command = [environment.interpreter(), DRIVE / "actor.py", self.package, tree, json.dumps(cases), out]
         settings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run([str(part) for part in command], env=settings, capture_output=True, text=True)
@@ -324,7 +330,7 @@ def test_a_prompt_of_one_token_is_refused_by_name(runs: Runs) -> None:
 
 @closely
 def test_log_probs_of_the_prompts_at_temperature_one(runs: Runs) -> None:
-    for name in ("prefill", "prefill-alone"):
+    for name in ("prefill", "prefill-alone", "prefill-only", "prefill-only-skipped", "prefill-whole"):
         lines = [line for line in runs.lines(name, "prefill_logprobs.jsonl") if line["side"] == "train"]
         assert [line["prompt_sha256"] for line in lines] == [hash_of(prompt) for prompt in PROMPTS]
         for line, prompt, expected in zip(lines, PROMPTS, runs.seen[name]["expected"], strict=True):
@@ -334,6 +340,31 @@ def test_log_probs_of_the_prompts_at_temperature_one(runs: Runs) -> None:
     infer = [line for line in runs.lines("prefill", "prefill_logprobs.jsonl") if line["side"] == "infer"]
     assert [line["request_id"] for line in infer] == ["request-a", "request-c", "request-d"]
     assert [line["logprobs"] for line in infer] == [numbers(len(PROMPTS[i]) - 1) for i in (0, 2, 3)]
+
+
+@closely
+def test_log_probs_of_the_prompts_need_no_dump(runs: Runs) -> None:
+    seen = runs.seen["prefill-only"]
+    assert (seen["events"], seen["msprobe"], seen["raised"]) == ([], False, None)
+    assert seen["rounds"] == runs.before["off"]["rounds"]
+    assert seen["forwards"][2:] == runs.before["off"]["forwards"]
+    assert len(seen["forwards"][0]["ids"]) < len(seen["forwards"][2]["ids"])
+    assert runs.lines("prefill-only") == []
+    assert re.findall(r"prefill_logprob_diff_.*", runs.log("prefill-only")) == re.findall(
+        r"prefill_logprob_diff_.*", runs.log("prefill")
+    )
+    assert runs.seen["prefill-only-skipped"]["events"] == []
+
+    whole = runs.seen["prefill-whole"]
+    assert [forward["dumped"] for forward in whole["forwards"]] == [0, 0, 1, 1, 0]
+    assert whole["rounds"] == runs.before["seeded-prompts"]["rounds"]
+    assert sum(line["token_count"] for line in runs.lines("prefill-whole")) == 22
+    assert runs.seen["prefill-of-update-only"]["events"] == []
+
+    missing = runs.seen["prefill-without-config"]
+    assert "PREFILL_LOGPROB_DIFF=1 needs the msprobe config of the training side" in missing["raised"]
+    assert "set MSPROBE_ACTOR_CONFIG" in missing["raised"]
+    assert missing["forwards"] == []
 
 
 @closely

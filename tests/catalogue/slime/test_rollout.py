@@ -58,7 +58,10 @@ def test_slimes_samples_bring_the_engines_ids_along(tree: str, tmp_path: Path) -
     assert not any("logprob_start_len" in request["payload"] for request in seen["sent"])
     assert seen["kept"][1] == [{"request_id": "engine-2"}, None]
 
-    seen = run("slime", root, tmp_path / "off.json", {"DUMP_ON": "0", "PREFILL_LOGPROB_DIFF": "1"})
+    alone = run("slime", root, tmp_path / "alone.json", {"DUMP_ON": "0", "PREFILL_LOGPROB_DIFF": "1"})
+    assert alone["kept"] == [first, second]
+
+    seen = run("slime", root, tmp_path / "off.json", {"DUMP_ON": "0", "PREFILL_LOGPROB_DIFF": "0"})
     assert not any("logprob_start_len" in request["payload"] for request in seen["sent"])
     assert seen["kept"] == [None, None]
 

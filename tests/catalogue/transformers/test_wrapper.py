@@ -75,10 +75,16 @@ def test_steps_lines_and_logprobs(run: Run, tmp_path: Path) -> None:
     assert not any("token_ids" in key for line in found + written for key in line)
 
     shutil.rmtree(tmp_path / "dump")
-    off = run("both", DUMP_ON="0", PREFILL_LOGPROB_DIFF="1")
+    off = run("both", DUMP_ON="0", PREFILL_LOGPROB_DIFF="0")
     assert (off["logits"], off["tokens"]) == (seen["logits"], seen["tokens"])
     assert off["msprobe"] is False
     assert not (tmp_path / "dump").exists()
+
+    alone = run("both", PREFILL_LOGPROB_DIFF="1")
+    assert (alone["logits"], alone["tokens"]) == (seen["logits"], seen["tokens"])
+    assert (alone["msprobe"], alone["left"]) == (False, False)
+    assert lines(tmp_path, "prefill_logprobs.jsonl") == written
+    assert [path.name for path in (tmp_path / "dump").rglob("*.*")] == ["prefill_logprobs.jsonl"]
 
 
 def test_an_error_ends_its_step(run: Run, tmp_path: Path) -> None:

@@ -51,14 +51,12 @@ def build(model: Path, micro_batch: int, *overrides: str):
 
 def batch(**metadata):
     """The batch as the trainer hands it to the worker: no padding, a request id for each sample."""
-    import numpy as np
     from verl import DataProto
     from verl.utils import tensordict_utils as tu
     from verl.workers.utils.padding import left_right_2_no_padding
 
-    ids = np.array(tiny.REQUEST_IDS, dtype=object)
-    shared = {"temperature": 1.0, "global_token_num": [9, 9]}
-    data = DataProto.from_dict(tensors=tiny.padded_batch(), non_tensors={"request_id": ids}, meta_info=shared)
+    shared = {"temperature": tiny.temperature, "global_token_num": [9, 9]}
+    data = DataProto.from_dict(tensors=tiny.padded_batch(), non_tensors=tiny.columns(), meta_info=shared)
     return tu.assign_non_tensor(left_right_2_no_padding(data.to_tensordict()), **metadata)
 
 

@@ -1,6 +1,6 @@
 """Checks of the helper module inside a patched verl, on batches that the tiny runs do not reach. Needs no model.
 
-    python helpers.py KIND
+    python helpers.py KIND CONFIG
 """
 
 from __future__ import annotations
@@ -76,13 +76,17 @@ def check_jagged(helpers) -> None:
         "responses": [torch.tensor(response) for response in tiny.RESPONSES],
     }
     fields = {name: torch.nested.as_nested_tensor(rows, layout=torch.jagged) for name, rows in jagged.items()}
-    ids = [{"request_id": request, "turn_scores": []} for request in tiny.REQUEST_IDS]
-    queue = tu.get_tensordict(fields | {"extra_fields": ids}, {"temperature": 1.0})
+    ids = [{"request_id": request, "turn_scores": [], helpers.PREFILL: {"of": request}} for request in tiny.REQUEST_IDS]
+    queue = tu.get_tensordict(fields | {"extra_fields": ids, "temperature": torch.tensor([0.7, 0.8])})
+    (update,) = helpers.prompt_passes(queue, packed=True, phase="update_actor")
+    assert update["temperature"].tolist() == queue["temperature"].tolist()
     (copy,) = helpers.prompt_passes(queue, packed=True)
+    assert copy["temperature"] == 1.0
     assert copy["input_ids"].values().tolist() == [*tiny.PROMPTS[0], *tiny.PROMPTS[1]]
     assert copy["position_ids"].values().tolist() == [0, 1, 2, 3, 4, 0, 1, 2]
     assert not {"responses", "prompts"} & set(copy.keys())
     assert [sample["request_id"] for sample in helpers._requests] == tiny.REQUEST_IDS
+    assert [sample[helpers.PREFILL]["of"] for sample in helpers._requests] == tiny.REQUEST_IDS
     assert queue["input_ids"].values().tolist() == torch.cat(sequences).tolist()  # the batch itself is as it was
 
 
@@ -90,12 +94,15 @@ def check_switches(helpers) -> None:
     for text, on in (("", False), ("0", False), ("1", True)):
         os.environ["DUMP_ON"] = text
         assert helpers.dump_on() is on
-    assert helpers.captures_log_prob(is_ref=None) and not helpers.captures_log_prob(is_ref=True)
+    assert helpers.observes_log_prob(is_ref=None) and not helpers.observes_log_prob(is_ref=True)
     os.environ["DUMP_PHASE"] = "update_actor"
-    assert not helpers.captures_log_prob(is_ref=False)
+    assert not helpers.observes_log_prob(is_ref=False)
+    os.environ["PREFILL_LOGPROB_DIFF"] = "1"
+    assert helpers.observes_log_prob(is_ref=False) and not helpers.observes_log_prob(is_ref=True)
     for name, text in (("DUMP_PHASE", "rollout"), ("DUMP_ON", "yes")):
         os.environ[name] = text
-        refused(name, helpers.captures_log_prob, False)
+        refused(name, helpers.observes_log_prob, False)
+    os.environ.update(DUMP_ON="1", DUMP_PHASE="log_prob", PREFILL_LOGPROB_DIFF="0")
 
 
 def refused(because: str, function, *arguments) -> None:
@@ -133,7 +140,7 @@ def check_engines(helpers) -> None:
 
 
 def main() -> None:
-    os.environ["PROMPTS_ONLY"] = "1"
+    os.environ.update(DUMP_ON="1", DUMP_PHASE="all", PROMPTS_ONLY="1", MSPROBE_ACTOR_CONFIG=sys.argv[2])
     cpu.flash_attention_stub()
     cpu.platform()
     cpu.attention_functions()

@@ -34,6 +34,7 @@ def build(model: Path, micro_batch: int, *overrides: str):
                 f"{override}actor.ppo_micro_batch_size_per_gpu={micro_batch}",
                 f"{override}actor.optim.lr=0.01",
                 f"{override}rollout.n=1",
+                f"{override}rollout.temperature={tiny.temperature}",
                 f"{override}rollout.log_prob_micro_batch_size_per_gpu={micro_batch}",
                 f"{override}ref.log_prob_micro_batch_size_per_gpu={micro_batch}",
                 *overrides,
@@ -48,11 +49,9 @@ def build(model: Path, micro_batch: int, *overrides: str):
 
 def batch(**metadata):
     """The batch as the trainer hands it to the worker: padded, a request id for each sample."""
-    import numpy as np
     from verl import DataProto
 
-    ids = np.array(tiny.REQUEST_IDS, dtype=object)
-    return DataProto.from_dict(tensors=tiny.padded_batch(), non_tensors={"request_id": ids}, meta_info=metadata)
+    return DataProto.from_dict(tensors=tiny.padded_batch(), non_tensors=tiny.columns(), meta_info=metadata)
 
 
 def log_prob(worker, reference: bool = False):
@@ -67,7 +66,7 @@ def log_prob(worker, reference: bool = False):
 
 def update(worker, old_log_probs):
     """The metrics of one training step."""
-    data = batch(temperature=1.0, multi_turn=False, global_token_num=[9, 9])
+    data = batch(temperature=tiny.temperature, multi_turn=False, global_token_num=[9, 9])
     data.batch["old_log_probs"] = old_log_probs
     return worker.update_actor(data).meta_info["metrics"]
 

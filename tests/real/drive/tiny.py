@@ -11,6 +11,16 @@ PROMPTS = [[11, 12, 13, 14, 15], [21, 22, 23]]  # real lengths 5 and 3
 RESPONSES = [[31, 32, 33, 34], [41, 42, 43, 44, 45, 46]]
 PROMPT_WIDTH, RESPONSE_WIDTH, VOCABULARY = 8, 6, 128
 REQUEST_IDS = ["request-a", "request-b"]
+temperature = 1.0  # the rollout's
+prefill_entries: list[dict] | None = None  # what the rollout brought along of the prompts' log-probs
+
+
+def columns() -> dict:
+    """The batch's fields that are no tensors."""
+    import numpy as np
+
+    found = {"request_id": np.array(REQUEST_IDS, dtype=object)}
+    return found | ({"prefill_logprobs": np.array(prefill_entries, dtype=object)} if prefill_entries else {})
 
 
 def make_model(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """One run of a real verl training worker, under an interpreter with verl's dependencies; what it saw goes to a file.
 
     python worker.py KIND MODEL OUT [OVERRIDE ...] [--micro-batch 1] [--seed-all] [--fail-in-forward] [--reference]
+        [--temperature 1.0] [--prefill-entries FILE]
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import cpu
 import numpy as np
+import tiny
 import torch
 
 
@@ -99,7 +101,11 @@ def main() -> None:
     parser.add_argument("--seed-all", action="store_true", help="seed as the patch does, where it does")
     parser.add_argument("--fail-in-forward", action="store_true")
     parser.add_argument("--reference", action="store_true")
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--prefill-entries", type=Path, help="JSON: what the rollout brought along, for each sample")
     options = parser.parse_args()
+    tiny.temperature = options.temperature
+    tiny.prefill_entries = json.loads(options.prefill_entries.read_text()) if options.prefill_entries else None
 
     torch.set_num_threads(1)
     with socket.socket() as free:

@@ -81,13 +81,13 @@ class Output(dict):
         return self
 
 
-def batch(**metadata):
+def batch(temperature: float = 1.0, **metadata):
     from verl import DataProto
     from verl.utils import tensordict_utils as tu
     from verl.workers.utils.padding import left_right_2_no_padding
 
     ids = np.array(tiny.REQUEST_IDS, dtype=object)
-    shared = {"temperature": 1.0, "global_token_num": [9, 9]}
+    shared = {"temperature": temperature, "global_token_num": [9, 9]}
     data = DataProto.from_dict(tensors=tiny.padded_batch(), non_tensors={"request_id": ids}, meta_info=shared)
     return tu.assign_non_tensor(left_right_2_no_padding(data.to_tensordict()), compute_loss=False, **metadata)
 
@@ -154,6 +154,16 @@ def main(version: str, folder: Path) -> None:
         switch(DUMP_ON=dumps, PROMPTS_ONLY="1")
         outcomes.append((log_prob(worker, calculate_entropy=True), state()))
     assert outcomes[0] == outcomes[1]
+
+    # the prompts' log-probs; ranks that are not the last stage's first have no output
+    class Elsewhere:
+        def __enter__(self):
+            worker.actor.engine.is_mp_src_rank_with_outputs = lambda: False
+
+        def __exit__(self, *_error):
+            del worker.actor.engine.is_mp_src_rank_with_outputs
+
+    stand_ins.check_prefill(folder, lambda: worker.compute_log_prob(batch(temperature=0.7)), Elsewhere())
 
     # the ordinary forward is dumped
     switch(DUMP_ON="1")

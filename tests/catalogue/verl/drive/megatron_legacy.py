@@ -11,6 +11,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from unittest import mock
 
 import cpu
 import numpy as np
@@ -120,6 +121,14 @@ def main(version: str, folder: Path) -> None:
         switch(DUMP_ON=str(int(not only_ordinary)), PROMPTS_ONLY="1")
         outcomes.append((log_prob(worker), state(), stand_ins.Tracker.states))
     assert outcomes[0] == outcomes[1]
+
+    # the prompts' log-probs; all ranks of a model have the output, and the last stage's first writes
+    parallel_state = sys.modules["megatron.core.parallel_state"]
+    worker.config.rollout.temperature = 0.7
+    for rank in ("get_tensor_model_parallel_rank", "get_context_parallel_rank"):
+        elsewhere = mock.patch.object(parallel_state, rank, lambda: 1, create=True)
+        stand_ins.check_prefill(folder, lambda: log_prob(worker), elsewhere)
+    worker.config.rollout.temperature = 1.0
 
     # the ordinary forward is dumped
     switch(DUMP_ON="1")

@@ -160,8 +160,8 @@ def main(folder: Path) -> None:
     # the actor in the same process is left alone
     from verl import probepatch_verl
 
-    assert not probepatch_verl.captures_log_prob(is_ref=False)
-    assert not probepatch_verl.captures_update()
+    assert not probepatch_verl.observes_log_prob(is_ref=False)
+    assert not probepatch_verl.captures("update_actor")
 
 
 if __name__ == "__main__":

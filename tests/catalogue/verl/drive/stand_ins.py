@@ -5,14 +5,18 @@ One rank, chunks of a tiny model, a schedule that runs every micro-batch through
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.machinery
+import io
+import json
 import os
 import socket
 import sys
 import types
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -150,9 +154,10 @@ def _values(tensor):
 
 
 def jagged_forward(model, input_ids, _images, *, logits_processor, logits_processor_args, **_other):
-    """verl's forward of a jagged micro-batch: (B, j) in, a dict of (B, j) out."""
+    """verl's forward of a jagged micro-batch: (B, j) in, a dict of (B, j) out; it shifts the labels itself."""
     wanted = ("label", "temperature")
     fields = {name: _values(value)[None] for name, value in logits_processor_args.items() if name in wanted}
+    fields["label"] = fields["label"].roll(-1, dims=1)  # the last of a sequence has another's first, and counts nowhere
     result = logits_processor(model(input_ids.values()[None]), **fields)
     lengths = input_ids.offsets().diff().tolist()
     rows = {name: value.squeeze(0).split(lengths) for name, value in result.items()}
@@ -227,8 +232,56 @@ def settings(**values):
     return section
 
 
+def prompt_log_probs(chunk: Chunk, prompt: list[int]) -> list[float]:
+    """The chunk's own log-probs of a prompt's tokens from the second on, in eval mode, at temperature 1."""
+    training = chunk.training
+    chunk.eval()
+    ids = torch.tensor([prompt])
+    with torch.no_grad():
+        found = chunk(ids)[0, :-1].log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()
+    chunk.train(training)
+    seen.pop()
+    return found
+
+
+def prefill_lines(folder: Path) -> list[dict]:
+    """The lines written since the last call."""
+    file = folder / "rank0" / "prefill_logprobs.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    file.unlink(missing_ok=True)
+    return lines
+
+
+def check_prefill(folder: Path, log_prob, rank_without_results) -> None:
+    """The bare prompts' log-probs are the model's own, with and without a dump; the batch's temperature is another.
+
+    ``log_prob`` runs the worker; ``rank_without_results`` makes this rank one that has none.
+    """
+    from tiny import PROMPTS, REQUEST_IDS
+
+    own = [prompt_log_probs(chunks[-1], prompt) for prompt in PROMPTS]
+    for switches, steps in (({}, 0), ({"DUMP_ON": "1"}, 2), ({"DUMP_ON": "1", "PROMPTS_ONLY": "1"}, 2)):
+        switch(PREFILL_LOGPROB_DIFF="1", **switches)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            log_prob()
+        assert [ids for ids, *_ in seen][: len(PROMPTS)] == PROMPTS, seen
+        assert events == ["start", "stop", "step"] * steps, (switches, events)
+        lines = prefill_lines(folder)
+        assert [line["request_id"] for line in lines] == REQUEST_IDS, lines
+        assert {(line["side"], line["logprobs_mode"], line["temperature"]) for line in lines} == {("train", "raw", 1.0)}
+        for line, expected, prompt in zip(lines, own, PROMPTS, strict=True):
+            assert line["n_tokens"] == len(prompt)
+            torch.testing.assert_close(torch.tensor(line["logprobs"]), torch.tensor(expected))
+        assert "prefill_logprob_diff: not computed (2 of 2" in said.getvalue(), said.getvalue()
+    switch(PREFILL_LOGPROB_DIFF="1")
+    with rank_without_results:
+        log_prob()
+    assert prefill_lines(folder) == []
+
+
 def switch(**values: str) -> None:
-    for name in ("DUMP_ON", "PROMPTS_ONLY", "DUMP_PHASE"):
+    for name in ("DUMP_ON", "PROMPTS_ONLY", "DUMP_PHASE", "PREFILL_LOGPROB_DIFF"):
         os.environ.pop(name, None)
     os.environ.update(values)
     seen.clear()
