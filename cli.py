@@ -28,7 +28,7 @@ COMMANDS = {
     "status": _("tell for each edit whether it still stands as it was made"),
     "revert": _("take edits out again, byte for byte"),
     "ledger": _("show, verify, recover or forget the record of the edits"),
-    "recipe": _("check a recipe file; print the schema of the language"),
+    "recipe": _("write recipes: start, port, diagnose, record, test, explain, check"),
     "demo": _("see the whole round on a small bundled checkout"),
 }
 

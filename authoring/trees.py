@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
+import struct
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +21,17 @@ from locales import _
 
 LARGEST = 64 << 20  # bytes of one source file
 _SKIPPED = {".git", "node_modules", "__pycache__"}
+_BROKEN_ZIP = (
+    OSError,
+    ValueError,  # a name that is no UTF-8
+    RuntimeError,  # encrypted
+    EOFError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""What ``zipfile`` raises for files that were truncated, damaged or made to be so."""
 
 
 class TreeError(FindingError):
@@ -38,7 +52,7 @@ class SourceTree(Protocol):
         """A file's bytes (not only of ``.py`` files); None when it is not there."""
 
     def key(self, file: str) -> str | None:
-        """Equal for equal bytes, within trees of one kind; None when the file is not there."""
+        """Equal for equal bytes, within trees of one kind; None when the file is not there. Raises TreeError."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +105,18 @@ class GitTree:
         blob = self.ids.get(file)
         if blob is None:
             return None
-        if blob not in self.known:
-            try:
-                self.known.update(blobs(self.repo, [blob]))
-            except GitMissing as error:
-                raise TreeError(
-                    _("{file} cannot be read").format(file=file), where=self.label, why=str(error)
-                ) from error
+        self.load([file])
+        _check_size(len(self.known[blob]), file)
         return self.known[blob]
+
+    def load(self, files: Sequence[str]) -> None:
+        """Read many files with one question to git. Raises TreeError."""
+        wanted = [self.ids[file] for file in files if file in self.ids and self.ids[file] not in self.known]
+        try:
+            self.known.update(blobs(self.repo, wanted) if wanted else {})
+        except GitMissing as error:
+            what = _("{file} cannot be read").format(file=next(iter(files), ""))
+            raise TreeError(what, where=self.label, why=str(error)) from error
 
     def key(self, file: str) -> str | None:
         return self.ids.get(file)
@@ -115,7 +133,7 @@ class WheelTree:
     def _zip(self) -> zipfile.ZipFile:
         try:
             return zipfile.ZipFile(self.path)
-        except (OSError, zipfile.BadZipFile) as error:
+        except _BROKEN_ZIP as error:
             raise TreeError(_("{path} is no readable wheel").format(path=self.path), why=str(error)) from error
 
     @cached_property
@@ -132,14 +150,14 @@ class WheelTree:
         try:
             _check_size(member.file_size, file)
             return self._zip.read(member)
-        except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+        except _BROKEN_ZIP as error:
             raise TreeError(
                 _("{file} cannot be read").format(file=file), where=str(self.path), why=str(error)
             ) from error
 
     def key(self, file: str) -> str | None:
-        member = self._members.get(file)
-        return None if member is None else f"{member.CRC:08x}-{member.file_size}"
+        data = self.read(file)  # what the archive says of its own bytes proves nothing
+        return None if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _check_size(size: int, file: str) -> None:
@@ -170,3 +188,9 @@ def git_tree(repo: GitDir, ref: str, package: str, label: str = "") -> GitTree |
             inner = {path.removeprefix(head): blob for path, blob in ids.items() if path.startswith(head)}
             return GitTree(repo, label or ref, inner)
     return None
+
+
+def wheel_tree(path: Path, package: str, label: str = "") -> WheelTree | None:
+    """The wheel at ``path``; None where ``package`` is not in it. Raises TreeError."""
+    tree = WheelTree(path, label or path.name)
+    return tree if f"{package}/__init__.py" in tree.files() else None

@@ -105,6 +105,23 @@ def _functions(target: Target, words: set[bytes]) -> list[Definition]:
     return [d for d in functions if all(word in text[d.start : d.end] for word in words)]
 
 
+def stands_already(edit: Edit, place: Place, target: Target) -> bool:
+    """Whether the place's definition (or the module) holds what the edit would insert."""
+    if edit.verb.name == "add_method":
+        name = re.search(r"def\s+(\w+)", place.fields["add_method"])
+        return name is not None and bool(target.outline.named(f"{place.symbol}.{name.group(1)}"))
+    scopes: list[Scope] = []
+    places: list[tuple[int, int, Definition | None]] = [(d.start, d.end, d) for d in target.outline.named(place.symbol)]
+    if not place.symbol:
+        places = [(start, end, None) for start, end in target.outline.stretches]
+    for start, end, definition in places:
+        try:
+            scopes.append(target.scope(start, end, definition))
+        except ProbePatchError:
+            continue
+    return _already_there(edit, place, scopes)
+
+
 def _already_there(edit: Edit, place: Place, scopes: list[Scope]) -> bool:
     if edit.verb.anchor not in (STATEMENT, EXPRESSION):
         return False

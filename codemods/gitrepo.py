@@ -170,7 +170,7 @@ def _parse_batch(asked: list[str], answer: bytes) -> dict[str, bytes]:
 
 def tags(repo: GitDir, pattern: str) -> list[str]:
     """The tags that match the glob, oldest version first. Raises GitMissing."""
-    out = _execute(repo, ("tag", "--list", "--sort=version:refname", "--", pattern), _SAFE_CONFIG)
+    out = _execute(repo, ("tag", "--list", "--no-column", "--sort=version:refname", "--", pattern), _SAFE_CONFIG)
     return [os.fsdecode(line) for line in out.splitlines()]
 
 
@@ -189,6 +189,23 @@ def blobs(repo: GitDir, ids: Iterable[str]) -> dict[str, bytes]:
     if len(found) != len(asked):
         raise GitMissing(_("{count} objects are not in the repository").format(count=len(asked) - len(found)))
     return found
+
+
+def renamed(repo: GitDir, path: str) -> tuple[str, str] | None:
+    """Where the last commit that took ``path`` away has moved it, with that commit's id; None when it was not moved, or when
+    the history does not reach that far."""
+    try:
+        commit = _execute(
+            repo, ("log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "--", path), _SAFE_CONFIG
+        )
+        if not commit.strip():
+            return None
+        shown = ("show", "--format=", "--name-status", "--diff-filter=R", "-M", "-z", commit.decode().strip())
+        fields = os.fsdecode(_execute(repo, shown, _SAFE_CONFIG)).split("\0")
+    except GitMissing:
+        return None
+    moves = dict(zip(fields[1::3], fields[2::3], strict=False))
+    return (moves[path], commit.decode()[:10]) if path in moves else None
 
 
 def _run(repo: GitDir, *args: str) -> bytes:

@@ -178,20 +178,20 @@ def find_expressions(pattern: Pattern, blocks: Sequence[Sequence[Statement]]) ->
     _Steps.left = _Steps.most
     for block in blocks:
         for statement in block:
-            for node in _expressions(statement.node):
+            for node in expressions_in(statement.node):
                 captures: Captures = {}
                 if same(pattern.expression, node, captures):
                     matches.append(Match((statement,), captures, node))
     return matches
 
 
-def _expressions(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+def expressions_in(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
     for child in node.children:
         if isinstance(child, (cst.BaseSuite, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             continue
         if isinstance(child, cst.BaseExpression):
             yield child
-        yield from _expressions(child)
+        yield from expressions_in(child)
 
 
 def _run(

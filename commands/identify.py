@@ -10,8 +10,9 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import Version
 
 from codemods.gitrepo import GitFacts, git_facts
+from commands.arguments import recipe_file_option
 from commands.output import json_option, print_json, say, table, warn
-from commands.planning import Scene, Wish, look, recipe_file_option
+from commands.planning import Scene, Wish, look
 from commands.recipes import print_fits, recipe_as_json
 from commands.target import as_json as tree_as_json
 from commands.target import checkout_options, other_copy

@@ -19,7 +19,7 @@ from codemods.plan import Plan
 from codemods.recipe import Recipe
 from codemods.recipe_reader import load_recipe
 from codemods.target import Bases
-from commands.arguments import file_path, text
+from commands.arguments import recipe_file_option, text
 from commands.names import nearest, unknown
 from commands.recorded import where_recorded
 from commands.target import checkout_options, find_checkout, other_copy
@@ -62,13 +62,6 @@ def planning_options(function: Function) -> Function:
     ):
         function = decorate(function)
     return function
-
-
-def recipe_file_option(function: Function) -> Function:
-    """``--recipe-file``: a recipe of one's own; a ``framework.yaml`` beside it describes a framework of one's own."""
-    help_text = _("a recipe of your own; may be repeated")
-    option = click.option("--recipe-file", "files", multiple=True, metavar="FILE", type=file_path, help=help_text)
-    return option(function)
 
 
 @dataclass(frozen=True)

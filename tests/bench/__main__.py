@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from tests.bench import versions
 from tests.bench.aims import judge
 from tests.bench.clock import Launcher
 from tests.bench.jobs import AST_GREP, ROOT, groups
@@ -62,8 +63,13 @@ def _run(console: Console, git: str, count: int, crowd_size: int) -> Report:
             progress.advance(task)
             task = progress.add_task("measuring", total=count * sum(map(len, todo)))
             results, stages, load = rounds(launcher, todo, count, lambda: progress.advance(task))
+            by_version = versions.stories(scratch)
+            fewer = max(count // 3, 1)
+            task = progress.add_task("versions", total=versions.jobs_of(by_version, fewer))
+            found = versions.measure(launcher, by_version, fewer, lambda: progress.advance(task))
     aims = judge(results, [scene.name for scene in scenes], crowd.name)
-    return Report(describe(git), count, load, RELEASES, crowd.name, results, stages, likeness, aims)
+    part = versions.section(by_version, found)
+    return Report(describe(git), count, load, RELEASES, crowd.name, results, stages, likeness, aims, part)
 
 
 def _show(console: Console, report: Report) -> None:
@@ -74,6 +80,7 @@ def _show(console: Console, report: Report) -> None:
         for row in rows(report, scene):
             grid.add_row(*row)
         console.print(grid)
+    console.print(report.versions, markup=False)
     grid = Table(title="aims", title_justify="left")
     for heading in ("aim", "median", "fastest", ""):
         grid.add_column(heading)

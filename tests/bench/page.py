@@ -22,7 +22,7 @@ AT_EXIT = "taking everything down at exit, and what no clock saw"
 @dataclass(frozen=True)
 class Report:
     """One run of the benchmark. ``releases`` maps verl's versions to recipes; ``load`` are load averages over a minute, from before
-    the first round to after the last."""
+    the first round to after the last; ``versions`` is a part of the page that was written already."""
 
     machine: Mapping[str, str]
     rounds: int
@@ -33,6 +33,7 @@ class Report:
     stages: Mapping[str, Mapping[str, Sequence[float]]]
     likeness: Mapping[str, Mapping[str, Likeness]]
     aims: Sequence[Aim]
+    versions: str
 
     @property
     def alone(self) -> str:
@@ -83,6 +84,7 @@ def write(report: Report) -> str:
         git=_git(report),
         shares=_shares(report),
         stages=_stages(report),
+        versions=report.versions,
         likeness=_likeness(report),
     )
 
