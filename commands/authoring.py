@@ -10,8 +10,8 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
+from authoring.drift.view import View
 from authoring.trees import FolderTree, SourceTree, TreeError, WheelTree, git_tree, open_repository
-from authoring.view import View
 from codemods.catalogue import catalogue
 from codemods.checkout import open_tree
 from codemods.errors import UsageError

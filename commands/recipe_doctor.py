@@ -13,8 +13,8 @@ from commands.output import json_option, print_json, say
 from locales import _
 
 if TYPE_CHECKING:
-    from authoring.candidates import Candidate
-    from authoring.diagnosis import Diagnosis
+    from authoring.drift.candidates import Candidate
+    from authoring.drift.diagnosis import Diagnosis
 
 _STYLE = {"ok": "good", "moved": "note"}
 
@@ -28,8 +28,8 @@ _STYLE = {"ok": "good", "moved": "note"}
 @json_option
 def command(recipe: str, checkout: Path, base: str | None, as_json: bool) -> int:
     """Exit code 1 when an edit does not match as it is."""
-    from authoring.diagnosis import OK, diagnose_all, summary
-    from authoring.port import active
+    from authoring.drift.diagnosis import OK, diagnose_all, summary
+    from authoring.drift.port import active
     from commands.authoring import on_checkout
 
     tried = on_checkout(recipe, checkout, base)
@@ -50,7 +50,7 @@ def command(recipe: str, checkout: Path, base: str | None, as_json: bool) -> int
 
 
 def _say_all(found: list[Diagnosis], base: str) -> None:
-    from authoring.port import candidate_text, state_text
+    from authoring.drift.port import candidate_text, state_text
 
     say(
         _("compared with {base}").format(base=base) if base else _("no older tree to compare with: --base names one"),

@@ -18,8 +18,8 @@ from commands.output import json_option, print_json, say, table, visible
 from locales import _
 
 if TYPE_CHECKING:
-    from authoring.matrix import Cell, History, Matrix
-    from authoring.matrix_releases import Release
+    from authoring.matrix.cells import Cell, History, Matrix
+    from authoring.matrix.releases import Release
     from codemods.catalogue import Framework
     from codemods.errors import ProbePatchError
     from codemods.recipe import Recipe
@@ -68,8 +68,8 @@ def command(
     """Exit code 1 when a cell within a recipe's own range is not ok."""
     if (repo is None) == (not wheels) or (tags and repo is None):
         raise UsageError(_("name a repository with --repo and --tags, or wheels with --wheels"))
-    from authoring.matrix import build
-    from authoring.matrix_releases import framework_of
+    from authoring.matrix.cells import build
+    from authoring.matrix.releases import framework_of
 
     recipes = _recipes(ids)
     releases = _releases(framework_of(recipes), repo, tags, wheels, wheels_dir)
@@ -96,8 +96,8 @@ def _recipes(names: Sequence[str]) -> list[Recipe]:
 def _releases(
     framework: Framework, repo: Path | None, tags: Sequence[str], wheels: Sequence[str], folders: Sequence[Path]
 ) -> list[Release]:
-    from authoring.matrix_releases import from_tags, from_wheels
-    from authoring.matrix_wheels import find
+    from authoring.matrix.releases import from_tags, from_wheels
+    from authoring.matrix.wheels import find
     from authoring.trees import open_repository
 
     if repo is not None:
@@ -190,7 +190,7 @@ def _style(cell: Cell) -> str:
 
 def _print_why(matrix: Matrix, names: Sequence[str]) -> None:
     """A line for each version that could not be looked at, each requirement that is not met, and each edit that broke."""
-    from authoring.matrix import histories
+    from authoring.matrix.cells import histories
 
     for release in matrix.releases:
         if release.error is not None:
@@ -242,7 +242,7 @@ def _brief(error: ProbePatchError) -> str:
 
 
 def _as_json(matrix: Matrix) -> dict[str, Any]:
-    from authoring.matrix import histories
+    from authoring.matrix.cells import histories
 
     names = _names(matrix.recipes)
     labels = [release.label for release in matrix.releases]

@@ -17,8 +17,8 @@ from locales import _
 from patch_ledger.store import open_ledger
 
 if TYPE_CHECKING:
-    from authoring.scene import Candidate, Scene
-    from authoring.skeleton import Subject
+    from authoring.start.scene import Candidate, Scene
+    from authoring.start.skeleton import Subject
     from authoring.trees import FolderTree
 
 SERVING = ("vllm", "vllm_ascend", "sglang")  # packages whose recipes are of the side `infer`
@@ -58,7 +58,7 @@ def command(checkout: Path, source: str | None, side: str | None, out: Path | No
 
 
 def _start(checkout: Path, side: str | None, out: Path | None, as_json: bool) -> None:
-    from authoring.skeleton import framework_file, skeleton
+    from authoring.start.skeleton import framework_file, skeleton
     from authoring.trees import FolderTree
 
     tree, package = _find(checkout)
@@ -75,7 +75,7 @@ def _start(checkout: Path, side: str | None, out: Path | None, as_json: bool) ->
 
 def _find(checkout: Path) -> tuple[Tree, str]:
     """The checkout and the package in it that the recipe will be for. Raises NoCheckoutError, NoFrameworkError."""
-    from authoring.newcomer import find_package
+    from authoring.start.newcomer import find_package
 
     try:
         tree = open_tree(checkout, PACKAGES)
@@ -87,8 +87,8 @@ def _find(checkout: Path) -> tuple[Tree, str]:
 
 def _subject(tree: Tree, folder: FolderTree, package: str, side: str | None) -> tuple[Subject, bool]:
     """What the recipe is about, and whether its framework is one that the project describes."""
-    from authoring.newcomer import meet
-    from authoring.skeleton import Subject
+    from authoring.start.newcomer import meet
+    from authoring.start.skeleton import Subject
     from codemods.catalogue import frameworks
     from codemods.identify import identify_as
     from codemods.target import Bases
@@ -104,7 +104,7 @@ def _subject(tree: Tree, folder: FolderTree, package: str, side: str | None) -> 
 
 def _port(source: str, checkout: Path, out: Path | None, as_json: bool) -> int:
     """The recipe carried over to this tree, as ``recipe port`` does it."""
-    from authoring.port import port
+    from authoring.drift.port import port
     from commands.authoring import on_checkout
 
     tried = on_checkout(source, checkout, None)

@@ -13,7 +13,7 @@ from commands.output import json_option, print_error, print_json, say, table
 from locales import _
 
 if TYPE_CHECKING:
-    from authoring.port import Ported
+    from authoring.drift.port import Ported
 
 
 @click.command(
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @json_option
 def command(recipe: str, checkout: Path, base: str | None, out: Path | None, as_json: bool) -> int:
     """Exit code 1 when the recipe that was written is not complete."""
-    from authoring.diagnosis import summary
-    from authoring.port import port
+    from authoring.drift.diagnosis import summary
+    from authoring.drift.port import port
     from commands.authoring import on_checkout
     from commands.recipe_doctor import diagnosis_json
 
@@ -71,7 +71,7 @@ def write_new(path: Path, content: str) -> None:
 
 
 def _say(ported: Ported, path: Path, base: str) -> None:
-    from authoring.port import candidate_text, state_text
+    from authoring.drift.port import candidate_text, state_text
 
     say(
         _("compared with {base}").format(base=base) if base else _("no older tree to compare with: --base names one"),

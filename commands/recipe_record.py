@@ -16,7 +16,7 @@ from commands.target import checkout_options, find_checkout
 from locales import _, ngettext
 
 if TYPE_CHECKING:
-    from authoring.record import Heading, Recording
+    from authoring.record.recording import Heading, Recording
     from codemods.checkout import Tree
     from codemods.target import Bases
 
@@ -46,7 +46,7 @@ _SHOWN = 5
 @json_option
 def command(checkout: Path | None, package: str | None, python: str | None, **options: Any) -> int:
     """The command."""
-    from authoring.record import record
+    from authoring.record.recording import record
 
     tree = find_checkout(checkout, package, python)
     changes, bases = _changes(tree, options)
@@ -62,7 +62,7 @@ def command(checkout: Path | None, package: str | None, python: str | None, **op
 
 def _changes(tree: Tree, options: Mapping[str, Any]) -> tuple[Any, Bases]:
     """What was changed, and the pristine files to tell the framework by."""
-    from authoring.record_changes import Wanted, against_base, against_head, base_tree
+    from authoring.record.changes import Wanted, against_base, against_head, base_tree
     from codemods.gitrepo import in_head
     from codemods.target import Bases
 
@@ -83,8 +83,8 @@ def _inside(tree: Tree, path: str) -> str:
 
 
 def _heading(tree: Tree, bases: Bases, options: Mapping[str, Any]) -> Heading:
-    from authoring.record import Heading
-    from authoring.record_names import slug
+    from authoring.record.names import slug
+    from authoring.record.recording import Heading
     from codemods.catalogue import load_framework
     from codemods.identify import identify, identify_as
 

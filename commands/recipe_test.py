@@ -13,7 +13,7 @@ from commands.output import json_option, print_error, print_json, say
 from locales import _, ngettext
 
 if TYPE_CHECKING:
-    from authoring.examples import Check, ExampleRun, RecipeRun
+    from authoring.examples.run import Check, ExampleRun, RecipeRun
 
 HELP = _(
     """Run the examples of recipes: files, or ids of shipped ones.
@@ -42,7 +42,7 @@ def command(recipes: tuple[str, ...], as_json: bool) -> int:
 
 
 def _tested(name: str, as_json: bool) -> tuple[dict[str, Any], int]:
-    from authoring.examples import run_examples
+    from authoring.examples.run import run_examples
     from commands.authoring import named_recipe
 
     try:

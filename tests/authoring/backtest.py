@@ -24,10 +24,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from authoring.diagnosis import GONE, OK, UPSTREAM, Diagnosis
-from authoring.port import active, port, sources
+from authoring.drift.diagnosis import GONE, OK, UPSTREAM, Diagnosis
+from authoring.drift.port import active, port, sources
+from authoring.drift.view import View
 from authoring.trees import SourceTree, WheelTree, git_tree, open_repository
-from authoring.view import View
 from authoring.yamltext import heading, indented, items, with_key, without_key
 from codemods.catalogue import catalogue
 from codemods.errors import ProbePatchError

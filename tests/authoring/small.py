@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from authoring.diagnosis import Diagnosis, diagnose_all
-from authoring.view import View
+from authoring.drift.diagnosis import Diagnosis, diagnose_all
+from authoring.drift.view import View
 from codemods.recipe import Recipe
 from codemods.recipe_reader import load_recipe
 

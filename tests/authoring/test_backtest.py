@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 from packaging.version import Version
 
-from authoring.diagnosis import diagnose
-from authoring.names import added_names
-from authoring.port import active
+from authoring.drift.diagnosis import diagnose
+from authoring.drift.names import added_names
+from authoring.drift.port import active
+from authoring.drift.view import View
 from authoring.trees import WheelTree
-from authoring.view import View
 from codemods.catalogue import catalogue
 from codemods.recipe_reader import load_recipe
 from tests.authoring.backtest import measure, sites

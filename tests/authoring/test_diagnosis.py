@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from authoring.diagnosis import AMBIGUOUS, GONE, MOVED, OK, UNSURE, UPSTREAM
+from authoring.drift.diagnosis import AMBIGUOUS, GONE, MOVED, OK, UNSURE, UPSTREAM
 from tests.authoring.small import EDIT, IMPORT, WORKER, diagnosed, recipe, tree
 
 OLD = tree(worker=WORKER)

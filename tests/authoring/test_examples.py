@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from authoring import examples as engine
-from authoring.examples import run_examples, without_markers
-from authoring.variants import NotApplicable, variants
+from authoring.examples import run as engine
+from authoring.examples.run import run_examples, without_markers
+from authoring.examples.variants import NotApplicable, variants
 from codemods.catalogue import catalogue
 from codemods.recipe_reader import load_recipe
 from tests.cli.test_commands import answer, run

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from authoring import matrix_tasks
-from authoring.matrix import Matrix, build, histories
-from authoring.matrix_releases import NoVersionsError, Release, framework_of, from_tags, from_wheels
+from authoring.matrix import tasks as matrix_tasks
+from authoring.matrix.cells import Matrix, build, histories
+from authoring.matrix.releases import NoVersionsError, Release, framework_of, from_tags, from_wheels
 from authoring.trees import open_repository
 from codemods.errors import UsageError
 from codemods.recipe_reader import load_recipe

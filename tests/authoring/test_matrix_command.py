@@ -17,9 +17,9 @@ import jsonschema
 import psutil
 import pytest
 
-from authoring.matrix import Matrix, build
-from authoring.matrix_pool import Pool, WorkerError
-from authoring.matrix_releases import framework_of, from_tags
+from authoring.matrix.cells import Matrix, build
+from authoring.matrix.pool import Pool, WorkerError
+from authoring.matrix.releases import framework_of, from_tags
 from authoring.trees import open_repository
 from codemods.recipe_reader import load_recipe
 from tests.authoring.matrix_trees import CODE, recipe, release, repository, wheel

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from authoring.newcomer import find_package
-from authoring.scene import search
-from authoring.signs import INFER, SHAPES, TRAIN
-from authoring.skeleton import scalar
+from authoring.start.newcomer import find_package
+from authoring.start.scene import search
+from authoring.start.signs import INFER, SHAPES, TRAIN
+from authoring.start.skeleton import scalar
 from authoring.trees import FolderTree, WheelTree
 from codemods.checkout import NoFrameworkError
 from codemods.recipe_reader import load_recipe

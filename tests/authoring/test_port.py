@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from authoring.port import Ported, port
-from authoring.view import View
+from authoring.drift.port import Ported, port
+from authoring.drift.view import View
 from codemods.recipe import Recipe
 from codemods.recipe_reader import load_recipe
 from tests.authoring.small import EDIT, IMPORT, WORKER, Small, recipe, tree

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from authoring.record_bench import Bench
-from authoring.record_hunks import Hunk, between, slides
-from authoring.record_layout import as_code, with_blank_first
-from authoring.record_literals import header_parameters, looks_like_path
-from authoring.record_markers import marked_lines, without_markers
-from authoring.record_solve import Solved, solve
+from authoring.record.bench import Bench
+from authoring.record.hunks import Hunk, between, slides
+from authoring.record.layout import as_code, with_blank_first
+from authoring.record.literals import header_parameters, looks_like_path
+from authoring.record.markers import marked_lines, without_markers
+from authoring.record.solve import Solved, solve
 from codemods.layout import lay_out
 from codemods.source import read_source
 

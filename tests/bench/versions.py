@@ -20,7 +20,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from authoring.matrix_releases import Release, framework_of, from_tags, from_wheels
+from authoring.matrix.releases import Release, framework_of, from_tags, from_wheels
 from authoring.trees import open_repository
 from codemods.catalogue import Framework, catalogue
 from codemods.errors import UsageError

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from authoring.signs import ASIDE, SHAPES, WORTH_READING, Shape
+from authoring.start.signs import ASIDE, SHAPES, WORTH_READING, Shape
 from authoring.trees import SourceTree, TreeError
 from codemods.errors import ProbePatchError
 from codemods.locate import find_sites

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from authoring.record_bench import Bench, Draft
-from authoring.record_code import Stmt
+from authoring.record.bench import Bench, Draft
+from authoring.record.code import Stmt
 from codemods.splice import PlannedEdit
 
 LONGEST = 70  # lines

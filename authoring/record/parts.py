@@ -9,15 +9,15 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from authoring.record_bench import Bench
-from authoring.record_changes import Changed, Changes, UnrecordableError
-from authoring.record_code import read_code
-from authoring.record_hunks import Hunk, between
-from authoring.record_literals import header_parameters
-from authoring.record_markers import marked_lines, without_markers
-from authoring.record_names import edit_name, payload_name
-from authoring.record_proof import made_by
-from authoring.record_solve import Solved, solve
+from authoring.record.bench import Bench
+from authoring.record.changes import Changed, Changes, UnrecordableError
+from authoring.record.code import read_code
+from authoring.record.hunks import Hunk, between
+from authoring.record.literals import header_parameters
+from authoring.record.markers import marked_lines, without_markers
+from authoring.record.names import edit_name, payload_name
+from authoring.record.proof import made_by
+from authoring.record.solve import Solved, solve
 from codemods.errors import ProbePatchError
 from codemods.recipe import Edit, Recipe
 from codemods.recipe_reader import inner_path

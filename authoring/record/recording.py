@@ -9,15 +9,15 @@ from typing import Any
 
 from packaging.version import Version
 
-from authoring.record_changes import Changes, left_note
-from authoring.record_code import read_code
-from authoring.record_examples import small_file
-from authoring.record_literals import Literal, parameter_type, path_literals, switches_in
-from authoring.record_names import edit_name, recipe_name
-from authoring.record_parameters import PAYLOAD, Parametrised, parametrised
-from authoring.record_parts import Part, bare, marked_id, name_all, part_of, payloads_of
-from authoring.record_proof import DIFFERENT, made_by, prove, read_recipe
-from authoring.record_yaml import Line, Page, Shown, written
+from authoring.record.changes import Changes, left_note
+from authoring.record.code import read_code
+from authoring.record.examples import small_file
+from authoring.record.literals import Literal, parameter_type, path_literals, switches_in
+from authoring.record.names import edit_name, recipe_name
+from authoring.record.parameters import PAYLOAD, Parametrised, parametrised
+from authoring.record.parts import Part, bare, marked_id, name_all, part_of, payloads_of
+from authoring.record.proof import DIFFERENT, made_by, prove, read_recipe
+from authoring.record.yaml import Line, Page, Shown, written
 from codemods.errors import FindingError, ProbePatchError
 from codemods.recipe import Recipe
 from codemods.source import read_source

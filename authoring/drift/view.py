@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from authoring.shape import Shape, shapes
+from authoring.drift.shape import Shape, shapes
 from authoring.trees import SourceTree, TreeError
 from codemods.errors import ProbePatchError
 from codemods.outline import Definition

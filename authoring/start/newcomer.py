@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from authoring.signs import ASIDE
+from authoring.start.signs import ASIDE
 from codemods.catalogue import Framework
 from codemods.checkout import LAYOUTS, NoFrameworkError
 from codemods.identify import Identity, identify_as

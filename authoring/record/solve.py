@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from authoring.record_anchors import texts
-from authoring.record_around import unwrap
-from authoring.record_bench import Bench, Draft
-from authoring.record_change import EDIT, Statements, change, pairs_of, runs, statements
-from authoring.record_code import Stmt
-from authoring.record_hunks import Hunk, between, joined
-from authoring.record_insert import insertion
-from authoring.record_layout import as_code
+from authoring.record.anchors import texts
+from authoring.record.around import unwrap
+from authoring.record.bench import Bench, Draft
+from authoring.record.change import EDIT, Statements, change, pairs_of, runs, statements
+from authoring.record.code import Stmt
+from authoring.record.hunks import Hunk, between, joined
+from authoring.record.insert import insertion
+from authoring.record.layout import as_code
 from codemods.errors import FindingError
 from codemods.source import Source
 from locales import _

@@ -9,9 +9,9 @@ import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from authoring.record_literals import looks_like_path
-from authoring.record_names import slug
-from authoring.record_yaml import Line
+from authoring.record.literals import looks_like_path
+from authoring.record.names import slug
+from authoring.record.yaml import Line
 
 MODULE = "probepatch_values"
 PAYLOAD = f"{MODULE}.py"

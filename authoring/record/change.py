@@ -10,11 +10,11 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any
 
-from authoring import record_anchors as anchors
-from authoring.record_bench import Bench, Draft
-from authoring.record_code import Stmt, innermost, span
-from authoring.record_hunks import Hunk
-from authoring.record_layout import as_code
+from authoring.record import anchors as anchors
+from authoring.record.bench import Bench, Draft
+from authoring.record.code import Stmt, innermost, span
+from authoring.record.hunks import Hunk
+from authoring.record.layout import as_code
 from codemods.errors import ProbePatchError
 from codemods.nesting import syntax
 from codemods.source import Source, read_source

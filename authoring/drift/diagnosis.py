@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from authoring.anchors import fits
-from authoring.candidates import MARGIN, SURE, SURE_ALONE, Candidate, Old, candidates, old_of
-from authoring.names import added_names, inserted, unbound
-from authoring.view import View
+from authoring.drift.anchors import fits
+from authoring.drift.candidates import MARGIN, SURE, SURE_ALONE, Candidate, Old, candidates, old_of
+from authoring.drift.names import added_names, inserted, unbound
+from authoring.drift.view import View
 from codemods.diagnose import stands_already
 from codemods.errors import ProbePatchError
 from codemods.locate import find_sites

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from authoring.diagnosis import MOVED as FOUND
-from authoring.diagnosis import UPSTREAM as THERE
-from authoring.diagnosis import diagnose_all
-from authoring.matrix_tasks import AMBIGUOUS, GONE, MOVED, UPSTREAM, Verdict
+from authoring.drift.diagnosis import MOVED as FOUND
+from authoring.drift.diagnosis import UPSTREAM as THERE
+from authoring.drift.diagnosis import diagnose_all
+from authoring.drift.view import View
+from authoring.matrix.tasks import AMBIGUOUS, GONE, MOVED, UPSTREAM, Verdict
 from authoring.trees import GitTree, SourceTree
-from authoring.view import View
 from codemods.recipe import Recipe
 
 LOST = (GONE, AMBIGUOUS)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from authoring.anchors import Near, Was, matches, mended, nearest, was
-from authoring.names import unbound
-from authoring.shape import Shape, body_likeness, name_likeness, path_likeness, signature_likeness
-from authoring.view import View
+from authoring.drift.anchors import Near, Was, matches, mended, nearest, was
+from authoring.drift.names import unbound
+from authoring.drift.shape import Shape, body_likeness, name_likeness, path_likeness, signature_likeness
+from authoring.drift.view import View
 from codemods.errors import ProbePatchError
 from codemods.locate import find_definition
 from codemods.outline import Definition

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
-from authoring.round import run_round
-from authoring.variants import NotApplicable, Variant, variants
+from authoring.examples.round import run_round
+from authoring.examples.variants import NotApplicable, Variant, variants
 from codemods.compiling import BrokenByEditError, UncheckableError, check
 from codemods.errors import FindingError, ProbePatchError
 from codemods.misses import PlanError

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from authoring import record_anchors as anchors
-from authoring.record_bench import Bench, Draft
-from authoring.record_code import Code, Stmt, read_code
-from authoring.record_hunks import Hunk, between, slides
-from authoring.record_layout import as_code
+from authoring.record import anchors as anchors
+from authoring.record.bench import Bench, Draft
+from authoring.record.code import Code, Stmt, read_code
+from authoring.record.hunks import Hunk, between, slides
+from authoring.record.layout import as_code
 from codemods.errors import ProbePatchError
 from codemods.layout import SnippetError, inside_strings
 from codemods.source import read_source

@@ -13,9 +13,9 @@ from typing import Any
 
 from packaging.version import Version
 
-from authoring.candidates import Candidate
-from authoring.diagnosis import GONE, MOVED, OK, Diagnosis, diagnose_all
-from authoring.view import View
+from authoring.drift.candidates import Candidate
+from authoring.drift.diagnosis import GONE, MOVED, OK, Diagnosis, diagnose_all
+from authoring.drift.view import View
 from authoring.yamltext import Item, commented, heading, indented, items, texts, with_key, without_key
 from codemods.compiling import check
 from codemods.errors import ProbePatchError

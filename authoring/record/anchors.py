@@ -11,8 +11,8 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from authoring.record_bench import Bench, Home
-from authoring.record_code import Definition, Stmt
+from authoring.record.bench import Bench, Home
+from authoring.record.code import Definition, Stmt
 
 _SHORT = 48  # characters; an exact anchor up to here is taken as it is
 _SHORTER = 0.75  # a hole has to make the anchor at least so much shorter

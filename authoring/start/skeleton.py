@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from authoring.scene import Candidate, Role, Scene, search
+from authoring.start.scene import Candidate, Role, Scene, search
 from authoring.trees import SourceTree
 from codemods.catalogue import Framework
 from codemods.recipe import Edit

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from authoring.shape import alike, resemblance
+from authoring.drift.shape import alike, resemblance
 from codemods.errors import ProbePatchError
 from codemods.locate import find_sites
 from codemods.outline import Definition

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from authoring.record_code import Code, Stmt, read_code
+from authoring.record.code import Code, Stmt, read_code
 from codemods.errors import ProbePatchError
 from codemods.locate import find_definition, find_sites, matches_in
 from codemods.outline import Definition

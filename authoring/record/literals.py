@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from authoring.record_hunks import between
+from authoring.record.hunks import between
 from codemods.errors import ProbePatchError
 from codemods.nesting import syntax
 from codemods.source import read_source

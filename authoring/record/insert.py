@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
-from authoring import record_anchors as anchors
-from authoring.record_bench import Bench, Draft
-from authoring.record_code import Definition, Stmt
-from authoring.record_hunks import Hunk, at_dedent, by_statement, indent_of, slides
-from authoring.record_layout import as_code, blank_head, with_blank_first
+from authoring.record import anchors as anchors
+from authoring.record.bench import Bench, Draft
+from authoring.record.code import Definition, Stmt
+from authoring.record.hunks import Hunk, at_dedent, by_statement, indent_of, slides
+from authoring.record.layout import as_code, blank_head, with_blank_first
 
 ADDED, AT_BODY, AT_ANCHOR, BLANK_FIRST = range(4)
 """The ranks of insertions: what needs no anchor, the ends of a body, a place beside a statement, code with blank lines above."""

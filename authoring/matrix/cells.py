@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 
-from authoring.matrix_pool import Pool, Step
-from authoring.matrix_releases import NoPackageError, Release, Tree
-from authoring.matrix_search import LOST, Search
-from authoring.matrix_tasks import GONE, OK, STATES, UNREADABLE, Answer, Subset, Task, Verdict
+from authoring.matrix.pool import Pool, Step
+from authoring.matrix.releases import NoPackageError, Release, Tree
+from authoring.matrix.search import LOST, Search
+from authoring.matrix.tasks import GONE, OK, STATES, UNREADABLE, Answer, Subset, Task, Verdict
 from authoring.trees import GitTree, TreeError, WheelTree
 from codemods.recipe import Edit, Recipe
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from authoring.record_markers import without_markers
-from authoring.record_parameters import Parametrised
+from authoring.record.markers import without_markers
+from authoring.record.parameters import Parametrised
 from codemods.errors import ProbePatchError, RefusedError
 from codemods.planner import plan_edits
 from codemods.recipe import Recipe

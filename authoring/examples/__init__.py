@@ -1,0 +1,1 @@
+"""The examples that recipes carry, run with their variants."""
