@@ -18,7 +18,7 @@ import cli
 from codemods.errors import FindingError, InvalidError, ProbePatchError, RefusedError, UsageError
 
 ROOT = Path(cli.__file__).resolve().parent
-ROOMS = ("commands", "authoring", "codemods", "patch_ledger", "locales")
+ROOMS = ("commands", "stages", "authoring", "codemods", "patch_ledger", "locales")
 SHIPPED = {"probepatch.py", "cli.py", *ROOMS, "recipes", "fixtures"}
 
 

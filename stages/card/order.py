@@ -1,0 +1,128 @@
+"""The order of the stages: each needs the evidence of the one before it, and restoring is reachable from everywhere.
+
+Dump only: 0 to 7, then 9. With analysis: 0 to 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codemods.errors import RefusedError
+from locales import _
+from stages.card.card import PERMISSIONS, Card
+from stages.card.evidence import DONE, evidence, stale
+
+TASK, PREFLIGHT, PERMIT, SCENE, INPUTS, PARAMS, INSTRUMENT, VERIFY, STUB, RESTORE = range(10)
+NAMES = {
+    TASK: _("task card"),
+    PREFLIGHT: _("preflight"),
+    PERMIT: _("permissions"),
+    SCENE: _("scene"),
+    INPUTS: _("input alignment"),
+    PARAMS: _("parameter alignment"),
+    INSTRUMENT: _("instrument"),
+    VERIFY: _("verify the capture"),
+    STUB: _("stubbed re-capture"),
+    RESTORE: _("restore"),
+}
+COMMANDS = {
+    TASK: "probepatch task set usage=dump|analysis model.path=…",
+    PREFLIGHT: "probepatch preflight",
+    PERMIT: "probepatch task permit",
+    SCENE: "probepatch scene",
+    INPUTS: "probepatch inputs check SCRIPT",
+    PARAMS: "probepatch params report",
+    INSTRUMENT: "probepatch capture prepare",
+    VERIFY: "probepatch dumps verify",
+    STUB: "probepatch stub prepare",
+    RESTORE: "probepatch restore",
+}
+NEEDED = ("usage", "model.path", "train.framework", "infer.framework", "baseline_command", "artifacts")
+"""Facts without which no stage after 0 can begin."""
+
+
+class OutOfOrderError(RefusedError):
+    """A stage was called before the one that it rests on; nothing was done."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """``state``: done, next, blocked, failed, stale, or not needed (for this usage)."""
+
+    stage: int
+    name: str
+    state: str
+    why: str
+
+
+def path_of(card: Card) -> tuple[int, ...]:
+    """The stages that the card's usage goes through, in order."""
+    if card.fact("usage") == "dump":
+        return tuple(stage for stage in range(10) if stage != STUB)
+    return tuple(range(10))
+
+
+def missing_facts(card: Card) -> list[str]:
+    return [name for name in NEEDED if card.fact(name) is None]
+
+
+def state_of(card: Card, stage: int) -> tuple[str, str]:
+    """(state, why): done, failed, stale or open."""
+    if stage == TASK:
+        missing = missing_facts(card)
+        return ("open", _("unknown: {names}").format(names=", ".join(missing))) if missing else ("done", "")
+    if stage == PERMIT:
+        asked = [name for name in PERMISSIONS if name in card.data["permissions"]]
+        return ("done", "") if len(asked) == len(PERMISSIONS) else ("open", _("not all permissions were asked for"))
+    found = evidence(card, stage)
+    if found is None:
+        return "open", ""
+    if found.state != DONE:
+        return "failed", found.summary
+    changed = stale(card, found)
+    return ("stale", changed) if changed else ("done", found.summary)
+
+
+def steps(card: Card) -> list[Step]:
+    """All ten stages with their states; the first that is not done is the next one."""
+    path, out, blocked = path_of(card), [], ""
+    for stage in range(10):
+        if stage not in path:
+            out.append(Step(stage, NAMES[stage], "not needed", _("usage is dump only")))
+            continue
+        state, why = state_of(card, stage)
+        if state == "done" and not blocked:
+            out.append(Step(stage, NAMES[stage], "done", why))
+        elif blocked:
+            reachable = stage == RESTORE and bool(card.data["edits"])
+            out.append(Step(stage, NAMES[stage], "next" if reachable else "blocked", "" if reachable else blocked))
+        else:
+            out.append(Step(stage, NAMES[stage], "next" if state == "open" else state, why))
+            blocked = _("stage {stage} ({name}) is not done").format(stage=stage, name=NAMES[stage])
+    return out
+
+
+def require(card: Card, stage: int) -> None:
+    """Refuse a stage whose predecessors are not done or do not hold any more. Raises OutOfOrderError."""
+    if stage == RESTORE and card.data["edits"]:
+        return
+    for earlier in (one for one in path_of(card) if one < stage):
+        state, why = state_of(card, earlier)
+        if state != "done":
+            raise OutOfOrderError(
+                _("stage {stage} ({name}) cannot begin: stage {earlier} ({other}) is {state}").format(
+                    stage=stage, name=NAMES[stage], earlier=earlier, other=NAMES[earlier], state=_word(state)
+                ),
+                why=why or None,
+                todo=_("next: `{command}`").format(command=COMMANDS[earlier]),
+            )
+
+
+def _word(state: str) -> str:
+    words: dict[str, Callable[[], str]] = {
+        "open": lambda: _("not done"),
+        "failed": lambda: _("failed"),
+        "stale": lambda: _("not true any more"),
+    }
+    return words[state]()
