@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,15 @@ def _say_all(found: list[Diagnosis], base: str) -> None:
                 say(f"         {line}", "add")
             for doubt in candidate.doubts if one.doubts != candidate.doubts else ():
                 say(f"         {doubt}", "note")
+    say_uncompared(found)
+
+
+def say_uncompared(found: Sequence[Diagnosis]) -> None:
+    """Name the edits that the older tree does not hold either: nothing could be compared for them."""
+    names = [one.edit.id for one in found if one.compared is False]
+    if names:
+        text = _("the older tree does not hold the place of {names}: compared by names only")
+        say(text.format(names=", ".join(names)), "note")
 
 
 def yaml_lines(one: Diagnosis, candidate: Candidate) -> list[str]:
@@ -106,6 +115,7 @@ def diagnosis_json(one: Diagnosis) -> dict[str, Any]:
         "symbol": one.place.symbol,
         "finding": one.finding.as_json() if one.finding is not None else None,
         "doubts": list(one.doubts),
+        "compared": one.compared,
         "taken": one.candidates.index(one.taken) if one.taken is not None else None,
         "candidates": [
             {

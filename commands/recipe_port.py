@@ -48,6 +48,7 @@ def command(recipe: str, checkout: Path, base: str | None, out: Path | None, as_
                 "edits": [diagnosis_json(one) for one in ported.found],
                 "left_out": list(ported.left_out),
                 "requirements_dropped": list(ported.dropped),
+                "examples_to_adapt": ported.examples_to_adapt,
                 "counts": dict(summary(ported.found)),
                 "problem": ported.problem.as_json() if ported.problem is not None else None,
             }
@@ -72,6 +73,7 @@ def write_new(path: Path, content: str) -> None:
 
 def _say(ported: Ported, path: Path, base: str) -> None:
     from authoring.drift.port import candidate_text, state_text
+    from commands.recipe_doctor import say_uncompared
 
     say(
         _("compared with {base}").format(base=base) if base else _("no older tree to compare with: --base names one"),
@@ -89,6 +91,9 @@ def _say(ported: Ported, path: Path, base: str) -> None:
         )
     for need in ported.dropped:
         say(_("`requires` does not hold any more and was taken out: {need}").format(need=need), "note")
+    if ported.examples_to_adapt:
+        say(_("examples left as comments, to be adapted: {count}").format(count=ported.examples_to_adapt), "note")
+    say_uncompared(ported.found)
     if ported.problem is not None:
         print_error(ported.problem)
     if ported.complete:

@@ -73,12 +73,27 @@ def candidates(edit: Edit, place: Place, view: View, old: Old, added: frozenset[
     found: list[Candidate] = []
     for likeness, file, definition in _worth_parsing(edit, place, view, old):
         found += _in_definition(edit, place, view, old, file, definition, likeness, added)
-    found = _at_home_first(found, place, view)
+    found = _at_home_first(found, place, view) or _same_name(edit, place, view, old)
     if moved is not None:
         said = _("git renamed the file in {commit}").format(commit=moved[1])
         found = [replace(one, kinds=(*one.kinds, said)) if one.place.file == moved[0] else one for one in found]
     best = sorted(found, key=lambda one: (-one.score, -one.exact, one.place.file, one.line))
     return [one for one in best if one.score >= LEAST][:SHOWN]
+
+
+def _same_name(edit: Edit, place: Place, view: View, old: Old) -> list[Candidate]:
+    """The definition in another file under its old name, where the anchor is not in it: for the author to look at."""
+    target = view.target(place.file)
+    if old.shape is None or (target is not None and target.outline.named(place.symbol)):
+        return []
+    found = []
+    for likeness, file, definition in _worth_parsing(edit, place, view, old)[:_LIKE]:
+        if definition is not None and definition.qualname == place.symbol and likeness >= SURE:
+            here = replace(place, file=file)
+            doubt = _("the anchor is not in it, nor anything like it")
+            kinds = _kinds(place, here)
+            found.append(Candidate(LEAST, kinds, here, definition.line, definition.qualname, False, likeness, (doubt,)))
+    return found
 
 
 def _at_home_first(found: list[Candidate], place: Place, view: View) -> list[Candidate]:

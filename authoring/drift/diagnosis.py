@@ -24,7 +24,9 @@ _BOUND = re.compile(r"(?:def|import|as)\s+(\w+)\s*(?:\(|$|#|,)")
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """``state``: ok (fits as it is), moved (``taken`` is its new place), unsure (only ``candidates``), ambiguous (more matches
+    """``compared``: whether the older tree holds the edit's place; None without such a tree.
+
+    ``state``: ok (fits as it is), moved (``taken`` is its new place), unsure (only ``candidates``), ambiguous (more matches
     than it expects), upstream (the tree has it already), gone (nothing is near). ``place`` is the one that was looked for."""
 
     edit: Edit
@@ -34,6 +36,7 @@ class Diagnosis:
     candidates: tuple[Candidate, ...] = ()
     taken: Candidate | None = None
     doubts: tuple[str, ...] = ()
+    compared: bool | None = None
 
     @property
     def stands(self) -> Place | None:
@@ -54,12 +57,14 @@ def diagnose(edit: Edit, view: View, was: View | None = None, added: frozenset[s
     if _upstream(edit, place, view):
         return Diagnosis(edit, UPSTREAM, place, finding)
     old = old_of(was, edit, place)
+    compared = (old.shape is not None or old.anchor is not None) if was is not None and place.symbol else None
     found = tuple(candidates(edit, place, view, old, added))
     taken = _sure(edit, place, found, old, view)
     if taken is not None:
-        return Diagnosis(edit, MOVED, place, finding, found, taken)
+        return Diagnosis(edit, MOVED, place, finding, found, taken, compared=compared)
     many = isinstance(finding, (MatchCountError, AmbiguousSymbolError)) and place.expect < len(finding.details)
-    return Diagnosis(edit, AMBIGUOUS if many else UNSURE if found else GONE, place, finding, found)
+    state = AMBIGUOUS if many else UNSURE if found else GONE
+    return Diagnosis(edit, state, place, finding, found, compared=compared)
 
 
 def _standing(edit: Edit, place: Place, view: View, was: View | None, added: frozenset[str]) -> Diagnosis:
@@ -143,12 +148,12 @@ def diagnose_all(recipe: Recipe, edits: Sequence[Edit], view: View, was: View | 
 
 def _with_users(helper: Diagnosis, all_of_them: Sequence[Diagnosis], view: View) -> Diagnosis:
     users = [one for one in all_of_them if one is not helper and _uses(one, helper)]
-    places = [stand for one in users if (stand := one.stands) is not None]
     if not users:
         return helper
     if all(one.state in (GONE, UPSTREAM) for one in users):
         return replace(helper, state=GONE, taken=None, candidates=(), doubts=(_("no edit that uses it has a place"),))
-    homes = {_home(helper.edit, place) for place in places}
+    known = [one.stands for one in users]
+    homes = {_home(helper.edit, place) for place in known if place is not None}
     hinted = {
         _home(helper.edit, candidate.place)
         for one in users
@@ -157,17 +162,26 @@ def _with_users(helper: Diagnosis, all_of_them: Sequence[Diagnosis], view: View)
     }
     if homes | hinted == {_home(helper.edit, helper.place)}:
         return helper
-    if len(homes) > 1 or len(places) < len(users):
-        said = _("the edits that use it stand in several places, or it is not known where")
-        return replace(helper, state=UNSURE, taken=None, doubts=(*helper.doubts, said))
-    file, symbol = homes.pop()
+    firsts = {_home(helper.edit, one.candidates[0].place) for one in users if one.stands is None and one.candidates}
+    together = _follows(helper, homes | firsts, view)
+    if together is not None and None not in known:
+        return replace(helper, state=MOVED, taken=together, candidates=(together,), doubts=())
+    said = _("the edits that use it stand in several places, or it is not known where")
+    shown = (together,) if together is not None else helper.candidates
+    return replace(helper, state=UNSURE, taken=None, candidates=shown, doubts=(*helper.doubts, said))
+
+
+def _follows(helper: Diagnosis, homes: set[tuple[str, str]], view: View) -> Candidate | None:
+    """The helper at the one place to which the edits that use it have gone; None where that is not one, or it does not fit."""
+    if len(homes) != 1:
+        return None
+    file, symbol = next(iter(homes))
     place = replace(helper.place, file=file, symbol=symbol, select={})
     target = view.target(file)
     lines = fits(target, helper.edit, place) if target is not None else None
     if lines is None:
-        return replace(helper, state=UNSURE, taken=None)
-    taken = Candidate(1.0, (_("follows the edits that use it"),), place, lines[0], symbol or file, True, 1.0)
-    return replace(helper, state=MOVED, taken=taken, candidates=(taken,), doubts=())
+        return None
+    return Candidate(1.0, (_("follows the edits that use it"),), place, lines[0], symbol or file, True, 1.0)
 
 
 def _uses(one: Diagnosis, helper: Diagnosis) -> bool:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from packaging.version import Version
 
@@ -32,13 +31,15 @@ LEFT_OUT = "left out"  # the edit says itself that it is for other versions
 @dataclass(frozen=True)
 class Ported:
     """``text`` is the mended recipe. ``complete``: every edit has its place, and the recipe was planned and compiled on the
-    tree; ``problem`` is what that said where it failed. ``left_out`` are edits whose own `versions` exclude the tree's."""
+    tree; ``problem`` is what that said where it failed. ``left_out`` are edits whose own `versions` exclude the tree's;
+    ``dropped`` are requirements that do not hold any more; ``examples_to_adapt`` counts the examples left as comments."""
 
     id: str
     text: str
     found: tuple[Diagnosis, ...]
     left_out: tuple[str, ...]
     dropped: tuple[str, ...]
+    examples_to_adapt: int
     complete: bool
     problem: ProbePatchError | None = None
 
@@ -59,12 +60,16 @@ def port(recipe: Recipe, view: View, version: Version | None, was: View | None =
     wanted = (item for item in _all(parts, "edits") if item.values["id"] in by_id)
     body = "".join(_written(item, by_id[item.values["id"]]) for item in wanted)
     kept, dropped = _requirements(recipe, view)
-    examples = "".join(indented(item.text) for item in _all(parts, "examples") if _still_true(item, by_id))
+    shown = [(item, _still_true(item, by_id)) for item in _all(parts, "examples") if _about(item, by_id)]
+    examples = "".join(indented(item.text) if true else commented(_to_adapt(item)) for item, true in shown)
     whole = all(one.stands is not None for one in found)
-    head = _head(heading(parts[-1]), name, version, kept, whole)
-    text = head + "edits:\n" + (body or "  []\n") + (f"examples:\n{examples}" if examples else "")
+    head = _head(heading(parts[-1]), name, version, kept)
+    text = head + "edits:\n" + body
+    if examples:
+        text += ("examples:\n" if any(true for _item, true in shown) else "# examples:\n") + examples
     problem = _tried(recipe, text, view, version)
-    return Ported(name, text, tuple(found), left_out, dropped, whole and problem is None, problem)
+    to_adapt = sum(not true for _item, true in shown)
+    return Ported(name, text, tuple(found), left_out, dropped, to_adapt, whole and problem is None, problem)
 
 
 def sources(recipe: Recipe) -> list[str]:
@@ -83,26 +88,29 @@ def _written(item: Item, one: Diagnosis) -> str:
     if one.state == OK:
         return indented(item.text)
     if one.state == MOVED and one.taken is not None:
-        return indented(_moved(item.text, one.edit, one.taken.place))
+        return indented(_moved(item.text, one, one.taken.place))
     return commented("\n".join(_todo(item, one)))
 
 
-def _moved(text: str, edit: Edit, place: Place) -> str:
+def _moved(text: str, one: Diagnosis, place: Place) -> str:
     """The item with the place's keys; what held for other versions or alternatives is taken out."""
-    for key in ("any_of", "versions", "select", "nth", "expect", "in"):
+    edit, old = one.edit, one.place
+    for key in ("any_of", "versions"):
         text = without_key(text, key)
-    text = with_key(text, "file", place.file)
-    extra: dict[str, Any] = {"in": place.symbol} if place.symbol else {}
-    if place.select:
-        extra["select"] = dict(place.select)
-    if place.expect != 1:
-        extra["expect"] = place.expect
-    if place.nth is not None:
-        extra["nth"] = place.nth
-    for key, value in reversed(extra.items()):
-        text = with_key(text, key, value)
-    if edit.verb.anchor:
-        text = with_key(text, edit.verb.name, place.fields[edit.verb.name])
+    lone = len(edit.places) == 1
+    if not lone or place.file != old.file:
+        text = with_key(text, "file", place.file)
+    if place.symbol and (not lone or place.symbol != old.symbol):
+        text = with_key(text, "in", place.symbol)
+    select = dict(place.select)
+    for key, value, usual in (("select", select, {}), ("expect", place.expect, 1), ("nth", place.nth, None)):
+        if value in (None, usual):
+            text = without_key(text, key)
+        elif not lone or value != getattr(old, key):
+            text = with_key(text, key, value)
+    anchor = edit.verb.name
+    if edit.verb.anchor and (not lone or place.fields[anchor] != old.fields[anchor]):
+        text = with_key(text, anchor, place.fields[anchor])
     return text
 
 
@@ -112,9 +120,15 @@ def _todo(item: Item, one: Diagnosis) -> Iterator[str]:
         yield f"  {doubt}"
     for number, candidate in enumerate(one.candidates, 1):
         yield f"  {number}. " + candidate_text(candidate)
+        for doubt in candidate.doubts if candidate.doubts != one.doubts else ():
+            yield f"     {doubt}"
+    text = item.text
     if one.candidates:
-        yield "  " + _("the first of them, to be taken by removing the `#`:")
-        yield from _moved(item.text, one.edit, one.candidates[0].place).rstrip("\n").split("\n")
+        yield "  " + _("with the first of them, to be taken by removing the `#`:")
+        text = _moved(text, one, one.candidates[0].place)
+    else:
+        yield "  " + _("as it was:")
+    yield from text.rstrip("\n").split("\n")
 
 
 def state_text(one: Diagnosis) -> str:
@@ -147,26 +161,28 @@ def _requirements(recipe: Recipe, view: View) -> tuple[list[int], tuple[str, ...
     return kept, tuple(dropped)
 
 
-def _head(text: str, name: str, version: Version | None, kept: list[int], whole: bool) -> str:
+def _head(text: str, name: str, version: Version | None, kept: list[int]) -> str:
     needs = items(text, "requires")
     if len(kept) < len(needs):
         text = without_key(text, "requires")
         if kept:
             text += "requires:\n" + "".join(indented(needs[number].text) for number in kept)
-    text = with_key(text, "recipe", name)
-    if version is not None:
-        line = f'versions: "=={version}"\n'
-        text = without_key(text, "versions")
-        text = text.replace(f"recipe: {name}\n", f"recipe: {name}\n{line}", 1)
-    text = without_key(text, "verified")
-    if version is not None and whole:
-        text += f'verified: ["{version}"]\n'
-    return text
+    text = without_key(with_key(text, "recipe", name), "verified")
+    return with_key(text, "versions", f"=={version}") if version is not None else text
+
+
+def _about(item: Item, by_id: Mapping[str, Diagnosis]) -> bool:
+    return all(name in by_id for name in item.values["edits"])
+
+
+def _to_adapt(item: Item) -> str:
+    return _("TODO an example of edits that have moved or are missing; as it was:") + "\n" + item.text
 
 
 def _still_true(item: Item, by_id: Mapping[str, Diagnosis]) -> bool:
-    """Whether all edits of an example stand as they were."""
-    return all(name in by_id and by_id[name].state == OK for name in item.values["edits"])
+    """Whether all edits of an example stand as they were, or only in another file."""
+    found = [by_id[name] for name in item.values["edits"]]
+    return all(one.stands is not None and replace(one.stands, file=one.place.file) == one.place for one in found)
 
 
 def _tried(recipe: Recipe, text: str, view: View, version: Version | None) -> ProbePatchError | None:

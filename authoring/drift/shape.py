@@ -13,6 +13,8 @@ from codemods.nesting import MAX_DEPTH, nesting, syntax
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _IDENTIFIER = re.compile(r"[^\W\d]\w+")
+_TARGET = re.compile(r"([\w.]+)\s*(?::[^=]+)?=(?!=)")
+_LONG_NAME = 8  # characters of a name that is not just any variable's
 _MOST_LINES = 600  # of a definition, compared one by one
 _Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -104,6 +106,9 @@ def resemblance(old: str, new: str) -> float:
     blocks = SequenceMatcher(None, words, new_words, autojunk=False).get_matching_blocks()
     kept = sum(block.size for block in blocks) / len(words) if words else 1.0
     likeness = (2 * alike(head, new_head) + kept) / 3
+    target, new_target = _TARGET.match(head), _TARGET.match(new_head)
+    if target and new_target and target.group(1) == new_target.group(1) and len(target.group(1)) >= _LONG_NAME:
+        likeness = max(likeness, 0.65)  # what is computed is the same; how, has changed
     if not body:
         return likeness
     common = sum((Counter(body) & Counter(new_body)).values()) / len(body)

@@ -45,7 +45,7 @@ def test_a_mended_recipe_is_complete_and_keeps_its_comments(tmp_path: Path) -> N
 def test_it_claims_the_version_that_it_was_tried_on_and_no_other(tmp_path: Path) -> None:
     again = read(ported(recipe(tmp_path), OLD).text, tmp_path)
     assert str(again.versions) == "==2.0"
-    assert again.verified == ("2.0",)
+    assert again.verified == (), "it was planned and compiled there, and not run"
     assert again.id == "lab-2.0"
 
 
@@ -82,12 +82,28 @@ def test_a_requirement_that_does_not_hold_is_taken_out_and_named(tmp_path: Path)
     assert [need.file for need in read(result.text, tmp_path).requires] == ["lab/worker.py"]
 
 
-def test_examples_of_edits_that_moved_are_left_out(tmp_path: Path) -> None:
+def test_an_edit_without_a_candidate_is_kept_as_a_comment(tmp_path: Path) -> None:
+    gone = WORKER.replace("            output = self.model.infer(data)\n", "            output = data\n")
+    text = ported(recipe(tmp_path), tree(worker=gone)).text
+    assert "  # - id: dump\n" in text
+    assert "  #   insert: probe.start(data)\n" in text
+
+
+def test_a_key_that_stays_keeps_its_quotes(tmp_path: Path) -> None:
+    edit = EDIT.replace("before: $OUT = self.model.infer(data)", 'before: "$OUT = self.model.infer(data)"')
+    text = ported(recipe(tmp_path, IMPORT + edit), tree(engine=WORKER)).text
+    assert 'before: "$OUT = self.model.infer(data)"' in text
+    assert text.index("framework: lab") < text.index("versions: '==2.0'")
+
+
+def test_examples_of_edits_that_moved_are_comments(tmp_path: Path) -> None:
     examples = "examples:\n  - edits: [dump]\n    unchanged: x = 1\n  - edits: [import]\n    unchanged: x = 1\n"
     one = recipe(tmp_path, IMPORT + EDIT, examples)
     same, moved = ported(one, OLD), ported(one, tree(worker=WORKER.replace("class Worker", "class Engine")))
     assert len(read(same.text, tmp_path).examples) == 2
     assert [example.edits for example in read(moved.text, tmp_path).examples] == [("import",)]
+    assert moved.examples_to_adapt == 1
+    assert "  # - edits: [dump]\n" in moved.text
 
 
 def test_a_plan_that_fails_is_no_success(tmp_path: Path) -> None:
