@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -14,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-from codemods.outline import Definition, Outline, to_json
+from codemods.outline import AMONG_IMPORTS, Definition, Outline, Row, leading_imports, to_json
 
 _BRANCHES = {"If": "if", "Else": "else", "For": "for", "While": "while", "With": "with", "Try": "try", "TryStar": "try"}
 _BRANCHES |= {"ExceptHandler": "except", "ExceptStarHandler": "except", "Finally": "finally", "MatchCase": "case"}
@@ -86,19 +87,36 @@ def _is_future(line: cst.SimpleStatementLine) -> bool:
     return isinstance(first, cst.ImportFrom) and first.module is not None and first.module.value == "__future__"
 
 
-def _prologue(outliner: _Outliner) -> tuple[int, int, int]:
-    """The outline's ``docstring``, ``prologue`` and ``first_import``."""
+def _prologue(outliner: _Outliner) -> tuple[int, int]:
+    """The outline's ``docstring`` and ``prologue``."""
     docstring = prologue = 0
     for place, node in enumerate(outliner.module.body):
-        start, end = outliner.lines_of(node)
+        _start, end = outliner.lines_of(node)
         if place == 0 and isinstance(node, cst.SimpleStatementLine) and _is_docstring(node):
             docstring = prologue = end
         elif isinstance(node, cst.SimpleStatementLine) and _is_future(node):
             prologue = end
         else:
-            first = node.body[0] if isinstance(node, cst.SimpleStatementLine) else None
-            return docstring, prologue, start if isinstance(first, (cst.Import, cst.ImportFrom)) else -1
-    return docstring, prologue, -1
+            break
+    return docstring, prologue
+
+
+def _rows(outliner: _Outliner) -> Iterator[Row]:
+    for node in outliner.module.body:
+        if type(node).__name__ not in AMONG_IMPORTS:
+            yield *outliner.lines_of(node), _head(outliner.module, node)
+
+
+def _head(module: cst.Module, node: cst.CSTNode) -> tuple[str, bool] | None:
+    if not isinstance(node, cst.SimpleStatementLine):
+        return None
+    if not all(isinstance(small, (cst.Import, cst.ImportFrom)) for small in node.body):
+        return None
+    first = node.body[0]
+    if isinstance(first, cst.Import):
+        return module.code_for_node(first.names[0].name), True
+    assert isinstance(first, cst.ImportFrom)
+    return "." * len(first.relative) + (module.code_for_node(first.module) if first.module else ""), False
 
 
 def _stretches(outliner: _Outliner) -> list[tuple[int, int]]:
@@ -121,12 +139,11 @@ def _outline(text: bytes) -> Outline:
     module = cst.parse_module(text.decode("utf-8"))
     outliner = _Outliner(text, MetadataWrapper(module, unsafe_skip_copy=True))
     module.visit(outliner)
-    docstring, prologue, first_import = _prologue(outliner)
+    docstring, prologue = _prologue(outliner)
     lines = [node for node in module.body if isinstance(node, cst.SimpleStatementLine)]
     imports = [one for line in lines for one in _import_texts(module, line)]
-    return Outline(
-        tuple(outliner.found), docstring, prologue, tuple(_stretches(outliner)), tuple(imports), first_import
-    )
+    leading = tuple(leading_imports(_rows(outliner), prologue, text))
+    return Outline(tuple(outliner.found), docstring, prologue, tuple(_stretches(outliner)), tuple(imports), leading)
 
 
 if __name__ == "__main__":

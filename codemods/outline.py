@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,18 +38,34 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class Import:
+    """A top-level import in whole lines: ``import module`` when it is ``plain``, else ``from module import …`` (``module`` with the
+    dots of a relative one). Several that share a line are one, which is what the first is."""
+
+    start: int
+    end: int
+    module: str
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outline:
     """``prologue`` is the offset after the docstring and the ``__future__`` imports; ``docstring`` the one after the docstring (0
-    without one); ``first_import`` that of the line of the first statement behind the prologue, when it is an import, else -1;
-    ``stretches`` are runs of top-level statements between definitions, in whole lines; ``imports`` the texts of
-    the top-level imports, one alias each."""
+    without one); ``leading`` are the imports behind the prologue that sorters may move, up to the first statement which is neither
+    import nor ``if`` nor ``try``, or a comment that keeps sorters away; ``stretches`` are runs of top-level statements between
+    definitions, in whole lines; ``imports`` the texts of the top-level imports, one alias each."""
 
     definitions: tuple[Definition, ...]
     docstring: int
     prologue: int
     stretches: tuple[tuple[int, int], ...]
     imports: tuple[str, ...] = ()
-    first_import: int = -1
+    leading: tuple[Import, ...] = ()
+
+    @property
+    def first_import(self) -> int:
+        """The offset of the first of the leading imports; -1 when there is none."""
+        return self.leading[0].start if self.leading else -1
 
     def named(self, qualname: str) -> tuple[Definition, ...]:
         return tuple(definition for definition in self.definitions if definition.qualname == qualname)
@@ -78,6 +94,10 @@ _Compound = (
     ast.match_case,
 )
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+AMONG_IMPORTS = ("If", "Try", "TryStar")
+"""Statements that may stand between a module's leading imports."""
+_KEEP_AWAY = re.compile(rb"^[ \t]*#[ \t]*(ruff:[ \t]*)?isort:[ \t]*(off|split)\b", re.MULTILINE)
+_SKIPPED = re.compile(rb"#[ \t]*(ruff:[ \t]*)?isort:[ \t]*skip\b")
 
 
 def _branch(parent: ast.AST, part: str) -> str:
@@ -165,8 +185,8 @@ def one_by_one(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield ast.unparse(single)
 
 
-def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int, int]:
-    """The outline's ``docstring``, ``prologue`` and ``first_import``."""
+def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int]:
+    """The outline's ``docstring`` and ``prologue``."""
     docstring = prologue = 0
     for place, node in enumerate(tree.body):
         if place == 0 and _is_docstring(node):
@@ -174,10 +194,48 @@ def _prologue(tree: ast.Module, lines: list[int], text: bytes) -> tuple[int, int
         elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
             prologue = min(lines[node.end_lineno or 1], len(text))
         else:
-            start = lines[node.lineno - 1]
-            is_import = isinstance(node, (ast.Import, ast.ImportFrom)) and start >= prologue
-            return docstring, prologue, start if is_import else -1
-    return docstring, prologue, -1
+            break
+    return docstring, prologue
+
+
+Row = tuple[int, int, tuple[str, bool] | None]
+"""The lines of statements that share them, from offset to offset, with ``module`` and ``plain`` where they are imports alone."""
+
+
+def leading_imports(rows: Iterable[Row], prologue: int, text: bytes) -> Iterator[Import]:
+    """The outline's ``leading``; ``rows`` are the module's, without those of AMONG_IMPORTS."""
+    above = prologue
+    for start, end, head in rows:
+        if start < prologue:
+            continue
+        if head is None or _KEEP_AWAY.search(text, above, start):
+            return
+        if not _SKIPPED.search(text, start, end):
+            yield Import(start, end, *head)
+        above = end
+
+
+def _rows(tree: ast.Module, lines: list[int], text: bytes) -> Iterator[Row]:
+    row: list[ast.stmt] = []
+    for node in tree.body:
+        above = text[lines[max(node.lineno - 2, 0)] : lines[node.lineno - 1]]
+        if row and node.lineno != row[-1].end_lineno and not above.rstrip(b"\r\n").endswith(b"\\"):
+            yield _row(row, lines, text)
+            row = []
+        if type(node).__name__ not in AMONG_IMPORTS:
+            row.append(node)
+    if row:
+        yield _row(row, lines, text)
+
+
+def _row(row: list[ast.stmt], lines: list[int], text: bytes) -> Row:
+    first, head = row[0], None
+    if all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in row):
+        if isinstance(first, ast.Import):
+            head = first.names[0].name, True
+        elif isinstance(first, ast.ImportFrom):
+            head = "." * first.level + (first.module or ""), False
+    return lines[first.lineno - 1], min(lines[row[-1].end_lineno or 1], len(text)), head
 
 
 def outline(text: bytes, path: str = "<source>") -> Outline:
@@ -187,14 +245,14 @@ def outline(text: bytes, path: str = "<source>") -> Outline:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _outline_by_child(text, path, error)
     lines = _lines(text)
-    docstring, prologue, first_import = _prologue(tree, lines, text)
+    docstring, prologue = _prologue(tree, lines, text)
     return Outline(
         tuple(_definitions(tree, lines, text)),
         docstring,
         prologue,
         tuple(_stretches(tree, lines, text)),
         tuple(_imports(tree)),
-        first_import,
+        tuple(leading_imports(_rows(tree, lines, text), prologue, text)),
     )
 
 
@@ -234,5 +292,5 @@ def from_json(data: dict[str, object]) -> Outline:
         int(str(data["prologue"])),
         tuple((int(start), int(end)) for start, end in data["stretches"]),  # type: ignore[attr-defined]
         tuple(str(item) for item in data["imports"]),  # type: ignore[attr-defined]
-        int(str(data["first_import"])),
+        tuple(Import(**item) for item in data["leading"]),  # type: ignore[attr-defined]
     )

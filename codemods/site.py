@@ -187,7 +187,7 @@ class Site:
             return [*self._gap_before(statement), self._inline(start, text, self.indent(statement), rank)]
         offset = self.statement_start(statement)
         if above_comments:
-            offset = self._comment_above(offset)
+            offset = self.comment_above(offset)
         return [Splice(offset, b"", text.data, rank=rank, lines=text.lines)]
 
     def after(self, statement: Statement, text: Text, rank: Rank | None = None) -> list[Splice]:
@@ -216,7 +216,7 @@ class Site:
         lines = (*(line - shift for line in text.lines if line >= shift), len(body))
         return Splice(start, b"", body + indent, rank=rank, lines=lines)
 
-    def _comment_above(self, offset: int) -> int:
+    def comment_above(self, offset: int) -> int:
         """The head of the comment block right above, at the same indentation; a file's opening comment stays on top."""
         text, here = self.source.text, self.source.indent_at(offset)
         top = offset

@@ -1,4 +1,4 @@
-"""An import: of a module behind its ``__future__`` imports, else above its first import; or at the start of a function.
+"""An import: of a module beside its kin, else above its first import; or at the start of a function.
 
 One that is there already is not added again.
 """
@@ -6,15 +6,22 @@ One that is there already is not added again.
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.errors import InvalidError
 from codemods.fields import Field
-from codemods.outline import one_by_one
+from codemods.import_place import as_import, neighbour, same_section
+from codemods.layout import Text
+from codemods.outline import Import, one_by_one
 from codemods.scope import flat
 from codemods.site import Change, Site
-from codemods.verbs.body_start import at_body_start, module_splice, module_start
+from codemods.splice import Splice
+from codemods.verbs.body_start import at_body_start, module_splice
 from codemods.verbs.verb import FUNCTION, MODULE, Verb
 from locales import _
+
+_DEFINITION = re.compile(rb"@|class\b|(async[ \t]+)?def\b")
+_OPENING_COMMENT = re.compile(rb"(?:[ \t\f]*\r?\n)*(?:[ \t\f]*#.*\n?)*")
 
 
 def _parsed(code: str) -> ast.Import | ast.ImportFrom:
@@ -36,18 +43,48 @@ def _there(site: Site) -> set[str]:
 
 def change(site: Site) -> Change:
     code = site.fields["add_import"].strip()
-    if set(one_by_one(_parsed(code))) <= _there(site):
+    statement = _parsed(code)
+    if set(one_by_one(statement)) <= _there(site):
         return Change()
     if site.definition is None:
-        marked = (
-            f"{code}  # probepatch: import" if site.marker else code
-        )  # the same text in every recipe, so that it is shared
-        text = site.lines(marked, b"", b"    ", site.outline.prologue, marker=False)
-        beside = site.outline.first_import
-        if beside >= 0 and site.outline.prologue == site.outline.docstring:
-            return Change((module_splice(site, beside, text.data, text.lines, shared=True),))
-        return Change((module_start(site, text.data, text.lines, shared=True),))
+        return Change((_of_module(site, as_import(statement), code),))
     return Change(tuple(at_body_start(site, code)))
+
+
+def _of_module(site: Site, new: Import, code: str) -> Splice:
+    """The same text at the same place in every recipe, so that it is shared."""
+    offset, blank_above, blank_below = _place(site, new)
+    marked = f"{code}  # probepatch: import" if site.marker else code
+    text = site.lines(marked, b"", b"    ", offset, marker=False)
+    blank = Text(site.source.newline_near(offset), ())
+    before, after = site.source.text[:offset], site.source.text[offset : site.source.line_end(offset)]
+    if blank_above and before and before[site.source.line_start(offset - 1) :].strip():
+        text = blank + text
+    if blank_below and after.strip():
+        text = text + blank + (blank if _DEFINITION.match(after) else Text(b"", ()))
+    return module_splice(site, offset, text.data, text.lines, shared=True)
+
+
+def _place(site: Site, new: Import) -> tuple[int, bool, bool]:
+    """An offset, and whether blank lines part the import from what is above and below.
+
+    Where nothing is imported but from ``__future__``, it joins those.
+    """
+    outline = site.outline
+    found = neighbour(new, outline.leading, site.source.text)
+    if found is None and not outline.leading:
+        return _below_head(site), outline.prologue == outline.docstring, True
+    beside, behind = found or (outline.leading[0], False)
+    if behind:
+        return beside.end, False, False
+    offset = site.comment_above(beside.start)
+    return offset, beside is outline.leading[0], offset < beside.start or not (found or same_section(new, beside))
+
+
+def _below_head(site: Site) -> int:
+    """The offset behind docstring and ``__future__`` imports, else behind the file's opening comment."""
+    found = _OPENING_COMMENT.match(site.source.text)
+    return site.outline.prologue or (found.end() if found else 0)
 
 
 VERB = Verb({"add_import": Field("code", "the import statement")}, change, scopes=(FUNCTION, MODULE))

@@ -24,7 +24,7 @@ def is_docstring(node: cst.CSTNode) -> bool:
 def at_body_start(site: Site, code: str) -> list[Splice]:
     if site.definition is None:
         text = site.lines(code, b"", site.file_unit(), site.outline.prologue)
-        return [module_start(site, text.data, text.lines)]
+        return [_module_start(site, text.data, text.lines)]
     first = flat(site.parsed.body, site.parsed.node)[0]
     text = site.lines(code, site.indent(first), site.unit(first), site.parsed.span(first.node)[0])
     if is_docstring(first.node):
@@ -34,17 +34,17 @@ def at_body_start(site: Site, code: str) -> list[Splice]:
     return [Splice(site.first_line(), b"", text.data, rank=leading(-1), lines=text.lines)]
 
 
-def module_start(site: Site, data: bytes, lines: tuple[int, ...] = (), shared: bool = False) -> Splice:
+def _module_start(site: Site, data: bytes, lines: tuple[int, ...]) -> Splice:
     """After docstring and ``__future__`` imports, else before the first statement, below the file's opening comments."""
     source, outline = site.source, site.outline
     start = outline.prologue
     if not start:
         firsts = [*(begin for begin, _end in outline.stretches[:1]), *(d.start for d in outline.definitions[:1])]
         start = min(firsts, default=len(source.text))
-    return module_splice(site, start, data, lines, shared)
+    return module_splice(site, start, data, lines)
 
 
-def module_splice(site: Site, start: int, data: bytes, lines: tuple[int, ...], shared: bool) -> Splice:
+def module_splice(site: Site, start: int, data: bytes, lines: tuple[int, ...], shared: bool = False) -> Splice:
     """Whole lines at the head of a line of the module, or behind its end."""
     source = site.source
     if start == len(source.text) and start > 0 and not source.text.endswith(b"\n"):

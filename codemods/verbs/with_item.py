@@ -1,9 +1,12 @@
 """One more item in an existing ``with``: the last one, entered last and left first. Nothing is re-indented.
 
-Where the items of a parenthesised `with` have lines of their own, the new one gets one, too.
+Where the items of a parenthesised `with` have lines of their own, the new one gets one, too. A call that would make the file's
+longest line has its arguments on a line of their own.
 """
 
 from __future__ import annotations
+
+import ast
 
 import libcst as cst
 
@@ -12,6 +15,8 @@ from codemods.site import Change, Site
 from codemods.splice import Splice
 from codemods.verbs.verb import STATEMENT, Verb
 from locales import _
+
+_LONG = 100  # characters
 
 
 def change(site: Site) -> Change:
@@ -24,7 +29,37 @@ def change(site: Site) -> Change:
         comma = () if isinstance(node.items[-1].comma, cst.Comma) else (Splice(end, b"", b","),)
         line = site.source.indent_at(start) + item + b"," + site.source.newline_near(start)
         return Change((*comma, Splice(site.source.line_end(end), b"", line, lines=(0,))))
-    return Change((Splice(end, b"", b", " + item),))
+    return Change((_on_the_line(site, b", " + item, end),))
+
+
+def _on_the_line(site: Site, text: bytes, end: int) -> Splice:
+    """Broken as black does for Pythons that know no parenthesised `with`."""
+    source = site.source
+    line = source.text[source.line_start(end) : source.line_end(end)].rstrip() + text
+    longest = max(map(len, source.text.decode("utf-8").splitlines()))
+    span = _arguments(text)
+    if span is None or len(line.decode("utf-8")) <= max(_LONG, longest):
+        return Splice(end, b"", text)
+    newline, indent = source.newline_near(end), source.indent_at(end)
+    parts = (
+        text[: span[0]] + newline,
+        indent + site.unit(site.first) + text[slice(*span)] + newline,
+        indent + text[span[1] :],
+    )
+    return Splice(end, b"", b"".join(parts), lines=(len(parts[0]), len(parts[0] + parts[1])))
+
+
+def _arguments(text: bytes) -> tuple[int, int] | None:
+    """From where to where the arguments stand in `, item`; None when it is no call with arguments, or has several lines."""
+    try:
+        statement = ast.parse(b"with a" + text + b": pass").body[0]
+    except SyntaxError:
+        return None
+    call = statement.items[-1].context_expr if isinstance(statement, ast.With) else None
+    if not isinstance(call, ast.Call) or not (call.args or call.keywords) or b"\n" in text:
+        return None
+    opening = text.index(b"(", (call.func.end_col_offset or 0) - len("with a"))
+    return opening + 1, (call.end_col_offset or 0) - len("with a") - 1
 
 
 def _on_lines_of_their_own(site: Site, start: int, end: int) -> bool:

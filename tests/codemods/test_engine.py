@@ -27,6 +27,17 @@ from codemods.target import Bases
 NEWER = b'''"""doc"""
 from __future__ import annotations
 import a, b as c
+try:
+    import d
+except ImportError: d = None
+import e; import f
+from ..g.h import (
+    i)
+from . import j  # isort: skip
+import k; \\
+import l
+# isort: off
+import m
 @(
   # why
   deco
@@ -63,6 +74,13 @@ def test_the_outline_of_ast_and_that_of_libcst_agree() -> None:
         by_child.prologue,
         by_child.imports,
     )
+    assert by_ast.leading == by_child.leading
+    assert [(one.module, one.plain) for one in by_ast.leading] == [
+        ("a", True),
+        ("e", True),
+        ("..g.h", False),
+        ("k", True),
+    ]
     assert PLAIN[by_ast.named("pick")[0].start :].startswith(b"@(\n")
 
 

@@ -98,6 +98,8 @@ def test_15_a_look_alike_is_a_hint_only(checkout: Checkout) -> None:
 
 WRAPPED = b"""\
 import os
+
+
 def execute(self, batch):
     dumping = os.environ.get("DUMP_ON", "") not in ("", "0")
     if dumping:

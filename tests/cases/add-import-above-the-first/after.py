@@ -2,6 +2,7 @@
 """Doc."""
 LOADED = 1  # probepatch: add-import-above-the-first/b
 
-# the usual
 from verl import probe  # probepatch: import
+
+# the usual
 import os

@@ -1,4 +1,5 @@
 """Doc."""
+
 import os  # probepatch: import
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
+
 from probekit import tap  # probepatch: import
+
 import os, sys
 from x import (
     a,

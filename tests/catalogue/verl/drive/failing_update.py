@@ -1,4 +1,4 @@
-"""A training step whose forward, or whose backward, fails: its msprobe step ends, and nothing else begins.
+"""A training step whose forward, or whose backward, fails: its msprobe step ends at once, and nothing else begins.
 
     python failing_update.py KIND MODEL
 """
@@ -39,13 +39,13 @@ def main(kind: str, model: Path) -> None:
         hook = hooked(fail)
         try:
             drive.update(worker, old_log_probs)
-        except Broken:
-            pass
+        except Broken as broken:  # with its traceback, which holds the frames that it left
+            state = drive_worker.debugger_state()
+            assert state == {"built": True, "running": False, "steps": number + 1}, (number, state)
+            assert broken.__traceback__ is not None
         else:
             raise AssertionError("the training step did not fail")
         hook.remove()
-        state = drive_worker.debugger_state()
-        assert state == {"built": True, "running": False, "steps": number + 1}, (number, state)
 
 
 if __name__ == "__main__":

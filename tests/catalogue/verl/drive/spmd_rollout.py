@@ -122,7 +122,7 @@ def main(folder: Path) -> None:
     alone = "generate 1 detokenize=False max_tokens=1 temperature=0"
     switch(DUMP_ON="1", DUMP_PHASE="prefill")
     assert generate(rollout) == plain
-    assert events == ["reset", "start", alone, "stop", "step", "reset"] * 2 + [ordinary], events
+    assert events == ["reset"] + ["start", alone, "stop", "step", "reset"] * 2 + [ordinary], events
     assert [ids for ids, *_ in seen[:2]] == tiny.PROMPTS
     switch(DUMP_ON="1", DUMP_PHASE="prefill")
     assert generate(rollout) == plain

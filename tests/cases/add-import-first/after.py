@@ -1,0 +1,9 @@
+# licence
+# two lines
+
+import verl.probe  # probepatch: import
+
+
+@final
+class A:
+    pass

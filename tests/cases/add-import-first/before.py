@@ -1,0 +1,5 @@
+# licence
+# two lines
+@final
+class A:
+    pass

@@ -1,0 +1,16 @@
+import os
+try:
+    import verl
+except ImportError:
+    verl = None
+if os.name == "nt":
+    import winreg
+
+from verl.a import a  # isort: skip
+from verl.utils import b
+
+# isort: off
+from verl import c
+# isort: on
+os.environ["A"] = "1"
+from late import d
