@@ -29,6 +29,11 @@ COMMANDS = {
     "revert": _("take edits out again, byte for byte"),
     "ledger": _("show, verify, recover or forget the record of the edits"),
     "recipe": _("write recipes: start, port, diagnose, record, test, explain, check"),
+    "task": _("keep the task card: facts, permissions, evidence of each stage, what comes next"),
+    "preflight": _("look whether both sides are fit: cards, leftovers, ports, disk, weights, packages; stop by PID"),
+    "scene": _("tell what runs on each side, by which path, and where the capture goes"),
+    "inputs": _("align the two sides' inputs: judge a launch script rule by rule, and edit it so that it passes"),
+    "params": _("align the two models before the capture: config, modules, structure, weights"),
     "demo": _("see the whole round on a small bundled checkout"),
 }
 

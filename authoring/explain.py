@@ -137,7 +137,7 @@ def _owner(tree: Tree, path: str, found: LineOrigin, base: bytes | None) -> tupl
     if base is None:
         return UNKNOWN, _("no edit of ours is recorded for this file, and no commit tells more")
     if kept_from(base, found.base, found.own):
-        return BEFORE, _("the line stood here when our edits were made")
+        return BEFORE, _("the line is older than our edits")
     return YOURS, _("the line was changed after our edits were made, and not by us")
 
 

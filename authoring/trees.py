@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import lzma
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -21,6 +22,7 @@ from locales import _
 
 LARGEST = 64 << 20  # bytes of one source file
 _SKIPPED = {".git", "node_modules", "__pycache__"}
+_INSTALLED = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # a wheel's folders that go where its other files go
 _BROKEN_ZIP = (
     OSError,
     ValueError,  # a name that is no UTF-8
@@ -138,7 +140,7 @@ class WheelTree:
 
     @cached_property
     def _members(self) -> Mapping[str, zipfile.ZipInfo]:
-        return {item.filename: item for item in self._zip.infolist() if not item.is_dir()}
+        return {_INSTALLED.sub("", item.filename, 1): item for item in self._zip.infolist() if not item.is_dir()}
 
     def files(self) -> tuple[str, ...]:
         return tuple(sorted(name for name in self._members if name.endswith(".py")))

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from codemods.fields import Field
 from codemods.recipe import Heading
-from codemods.recipe_reader import RECIPES, inner_path, load_heading
+from codemods.recipe_reader import RECIPES, inner_path, load_heading, specifier
 from codemods.yamlfile import read_yaml
 
 FRAMEWORK = {
@@ -60,7 +60,7 @@ def load_framework(path: Path) -> Framework:
     table = read_yaml(path, FRAMEWORK)
     probes = tuple(
         Probe(
-            SpecifierSet(item["versions"], prereleases=True),
+            specifier(item, "versions"),
             inner_path(item["file"], item.where("file")),
             item.get("symbol", ""),
             item.get("has", ""),

@@ -8,7 +8,7 @@ directly.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,8 @@ PACKAGES = ("verl", "slime", "vime", "vllm", "vllm_ascend", "sglang")
 
 LAYOUTS = ("", "src", "python")
 """Where a checkout's import root may be."""
+WHEEL_LAYOUTS = ("*.data/purelib", "*.data/platlib")
+"""Where it may be in an unpacked wheel, besides."""
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -105,17 +107,38 @@ def _find_packages(folder: Path, wanted: tuple[str, ...]) -> tuple[Path, tuple[s
     repo = find_git_dir(folder)
     limit = repo.top if repo is not None and folder.name not in INSTALLED else folder
     for base in (folder, *folder.parents):
-        for layout in LAYOUTS:
-            found = tuple(name for name in wanted if _is_package(base / layout / name))
+        for root in import_roots(base):
+            found = tuple(name for name in wanted if _is_package(root / name))
             if found:
-                return _through_symlink(base / layout, found), found
+                return _through_symlink(root, found), found
         if base == limit:
             break
     raise NoFrameworkError(
         _("no framework package in {path}").format(path=folder),
         why=_("looked for {names} in it, in src/ and in python/").format(names=", ".join(wanted)),
-        todo=_("name the folder that holds the package, or the package folder itself"),
+        todo=_(
+            "name the folder that holds the package, or the package folder itself; for another framework `probepatch recipe"
+            " new` begins a recipe, and --recipe-file takes it"
+        ),
     )
+
+
+def import_roots(folder: Path) -> Iterator[Path]:
+    """Where the import root of the checkout ``folder`` may be; not all of them are there."""
+    for layout in LAYOUTS:
+        yield folder / layout
+    for layout in WHEEL_LAYOUTS:
+        yield from sorted(folder.glob(layout))
+
+
+def python_files(root: Path) -> list[str]:
+    """Every ``.py`` file below ``root``, with ``/``; no symbolic link is followed."""
+    found = []
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if not name.startswith(".") and name != "__pycache__")
+        inner = Path(folder).relative_to(root)
+        found += [(inner / name).as_posix() for name in sorted(files) if name.endswith(".py")]
+    return found
 
 
 def _outermost_package(folder: Path, wanted: tuple[str, ...]) -> Path | None:

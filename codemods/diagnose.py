@@ -5,10 +5,20 @@ from __future__ import annotations
 import difflib
 import re
 
+import libcst as cst
+
 from codemods import misses
 from codemods.errors import FindingError, ProbePatchError
 from codemods.outline import Definition
-from codemods.pattern import Pattern, PatternError, compile_statements, find_expressions, find_statements
+from codemods.pattern import (
+    Match,
+    Pattern,
+    PatternError,
+    compile_expression,
+    compile_statements,
+    find_expressions,
+    find_statements,
+)
 from codemods.recipe import Edit, Place
 from codemods.scope import Scope
 from codemods.target import Target
@@ -47,14 +57,17 @@ def symbol_missing(target: Target, place: Place) -> FindingError:
 
 def no_match(target: Target, edit: Edit, place: Place, pattern: Pattern, scopes: list[Scope]) -> FindingError:
     already = _already_there(edit, place, scopes)
-    details = _near_statements(target, pattern, scopes, edit.verb.name) + _elsewhere(target, pattern, place.symbol)
+    parts = _within_statements(target, pattern, scopes, edit.verb.name)
+    details = parts or _near_statements(target, pattern, scopes, edit.verb.name)
+    details += _elsewhere(target, pattern, place.symbol)
+    hint = _("a statement is matched whole; the pattern stands within:") if parts else _("the nearest, as hints only:")
     return misses.NoMatchError(
         _("the anchor is not there"),
         where=f"{target.source.path}: {place.symbol or _('module')}",
         why=_("what the edit would insert stands there already (upstream?)")
         if already
         else f"{edit.verb.name}: {pattern.text.strip()}",
-        todo=_("the nearest, as hints only:") if details else _("no candidate is near"),
+        todo=hint if details else _("no candidate is near"),
         details=tuple(details),
     )
 
@@ -79,6 +92,35 @@ def _near_statements(target: Target, pattern: Pattern, scopes: list[Scope], verb
                 scored.append((_likeness(wanted, code), start, code))
     best = sorted((item for item in scored if item[0] >= _LEAST), key=lambda item: -item[0])[:SHOWN]
     return [f"{target.source.where(start)}: {verb}: {code[:160]}  ({score:.2f})" for score, start, code in best]
+
+
+def _within_statements(target: Target, pattern: Pattern, scopes: list[Scope], verb: str) -> list[str]:
+    """Patterns for the statements of which the pattern, an expression, is only a part."""
+    if len(pattern.statements) != 1 or not isinstance(pattern.statements[0], cst.Expr):
+        return []
+    try:
+        part = compile_expression(pattern.text)
+    except PatternError:
+        return []
+    found = []
+    for scope in scopes:
+        for match in find_expressions(part, scope.blocks):
+            node = match.statements[0].node
+            found.append(f"{target.source.where(scope.span(node)[0])}: {verb}: {_whole(scope, match, pattern)}")
+    return found[:SHOWN]
+
+
+def _whole(scope: Scope, match: Match, pattern: Pattern) -> str:
+    """A pattern for the whole statement: with the same expression where that is all of its value."""
+    node, text = match.statements[0].node, _one_line(pattern.text)
+    if getattr(node, "value", None) is match.expression:
+        if isinstance(node, cst.Assign) and len(node.targets) == 1:
+            return f"$_ = {text}"
+        if isinstance(node, cst.Return):
+            return f"return {text}"
+    if isinstance(node, cst.BaseCompoundStatement):
+        return _one_line(scope.code(node).strip().split("\n")[0])[:160]
+    return _one_line(scope.code(node))[:160]
 
 
 def _elsewhere(target: Target, pattern: Pattern, without: str = "") -> list[str]:

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 from codemods.catalogue import Framework, catalogue, frameworks
 from codemods.errors import FindingError, ProbePatchError, UsageError
 from codemods.locate import matches_in
+from codemods.metadata import stated_versions
 from codemods.outline import Definition
 from codemods.pattern import compile_statements
 from codemods.recipe import Heading, Recipe, Requirement
@@ -123,10 +124,10 @@ def _declared(framework: Framework, bases: Bases, import_root: Path) -> tuple[Ve
         version = _version(value)
         if version is not None:
             return version, file
-    for metadata in sorted(import_root.glob(f"{framework.package}-*.dist-info")):
-        version = _version(metadata.name.removesuffix(".dist-info").partition("-")[2])
+    for stated, file in stated_versions(import_root, framework.package):
+        version = _version(stated)
         if version is not None:
-            return version, metadata.name
+            return version, file
     return None, ""
 
 
@@ -246,7 +247,7 @@ def _by_id(identity: Identity, ids: Sequence[str]) -> list[Heading]:
                 what.format(name=name), todo=_("known here: {names}").format(names=", ".join(known) or "-")
             )
         if not fit.fits:
-            raise NotFittingError(_("the recipe `{name}` does not fit this tree").format(name=name), why=fit.reason)
+            raise _not_fitting(identity, fit.recipe, fit.reason, fit.recipe.id)
         found.append(fit.recipe)
     return found
 
@@ -260,11 +261,18 @@ def _checked(identity: Identity, recipe: Recipe) -> Recipe:
             )
         )
     if framework is not None and identity.version is not None and identity.version not in recipe.versions:
-        raise NotFittingError(
-            _("the recipe `{name}` does not fit this tree").format(name=recipe.id),
-            why=_("version {version} is outside of {range}").format(version=identity.version, range=recipe.versions),
-        )
+        why = _("version {version} is outside of {range}").format(version=identity.version, range=recipe.versions)
+        raise _not_fitting(identity, recipe, why, str(recipe.path))
     return recipe
+
+
+def _not_fitting(identity: Identity, recipe: Heading, why: str, name: str) -> NotFittingError:
+    """``name`` is what `recipe port` calls it: its id or its file."""
+    outside = identity.version is not None and identity.version not in recipe.versions
+    port = _("`probepatch recipe port {name} CHECKOUT` carries it to this version").format(name=name)
+    return NotFittingError(
+        _("the recipe `{name}` does not fit this tree").format(name=recipe.id), why=why, todo=port if outside else None
+    )
 
 
 def _group(recipe: Heading) -> str:

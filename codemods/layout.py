@@ -27,29 +27,54 @@ class Text:
 
 def inside_strings(code: str) -> set[int]:
     """The 1-based lines of ``code`` that begin inside a string token. Raises SnippetError."""
+    return _inside_strings(_tokens(code))
+
+
+def _tokens(code: str) -> list[tokenize.TokenInfo]:
+    try:
+        return list(tokenize.generate_tokens(io.StringIO(code, newline="").readline))
+    except tokenize.TokenError as error:
+        why = _("line {line}: {reason}").format(line=error.args[1][0], reason=error.args[0])
+        raise SnippetError(_("the code cannot be read as Python"), why=why) from error
+    except SyntaxError as error:
+        why = _("line {line}: {reason}").format(line=error.lineno, reason=error.msg)
+        raise SnippetError(_("the code cannot be read as Python"), why=why) from error
+
+
+def _inside_strings(tokens: list[tokenize.TokenInfo]) -> set[int]:
     inside: set[int] = set()
     opened: list[int] = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(code, newline="").readline):
-            kind = tokenize.tok_name[token.type]
-            if kind.endswith("STRING_START"):
-                opened.append(token.start[0])
-            elif kind.endswith("STRING_END"):
-                inside.update(range(opened.pop() + 1, token.end[0] + 1))
-            elif token.type == tokenize.STRING:
-                inside.update(range(token.start[0] + 1, token.end[0] + 1))
-    except (tokenize.TokenError, SyntaxError) as error:
-        raise SnippetError(_("the code cannot be read as Python"), why=str(error)) from error
+    for token in tokens:
+        kind = tokenize.tok_name[token.type]
+        if kind.endswith("STRING_START"):
+            opened.append(token.start[0])
+        elif kind.endswith("STRING_END"):
+            inside.update(range(opened.pop() + 1, token.end[0] + 1))
+        elif token.type == tokenize.STRING:
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
     return inside
 
 
-def _author_unit(lines: list[str], inside: set[int]) -> int:
-    widths = [
-        len(line) - len(line.lstrip(" "))
-        for number, line in enumerate(lines, 1)
-        if line.strip() and number not in inside
-    ]
-    return min((width for width in widths if width), default=4)
+_LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
+
+
+def _statement_lines(tokens: list[tokenize.TokenInfo]) -> set[int]:
+    """The 1-based lines on which a statement begins: what brackets, strings and backslashes continue are none."""
+    found: set[int] = set()
+    fresh = True
+    for token in tokens:
+        if token.type == tokenize.NEWLINE:
+            fresh = True
+        elif fresh and token.type not in _LAYOUT:
+            found.add(token.start[0])
+            fresh = False
+    return found
+
+
+def _author_unit(lines: list[str], statements: set[int]) -> int:
+    """The least indentation of a statement; four blanks where none is indented."""
+    widths = [len(line) - len(line.lstrip(" ")) for number, line in enumerate(lines, 1) if number in statements]
+    return min((width for width in widths if width > 0), default=4)
 
 
 def _head(line: str, margin: int, author: int, unit: str) -> str:
@@ -70,10 +95,11 @@ def lay_out(code: str, indent: bytes, unit: bytes, newline: bytes, marker: str =
     Lines that begin inside a string keep their bytes. Raises SnippetError.
     """
     code = code.strip("\n").rstrip()
-    inside = inside_strings(code)
+    tokens = _tokens(code)
+    inside = _inside_strings(tokens)
     lines = code.split("\n")
     margin = len(lines[0]) - len(lines[0].lstrip(" "))
-    author = _author_unit([line[margin:] for line in lines], inside)
+    author = _author_unit([line[margin:] for line in lines], _statement_lines(tokens))
     step, head, end = unit.decode(), indent.decode(), newline.decode()
     marked = _marked(lines, inside, marker) if marker else lines
     inside = {number + len(marked) - len(lines) for number in inside}

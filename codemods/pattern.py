@@ -31,6 +31,11 @@ _TOKEN = re.compile(
 )
 
 
+_HEADER = re.compile(
+    r"(?:async\s+)?(?:if|elif|else|for|while|with|try|except|finally|def|class|match|case)\b[^\n]*(?<!:)"
+)
+
+
 class PatternError(InvalidError):
     """The pattern is no Python code with holes."""
 
@@ -134,7 +139,9 @@ def _parsed(text: str, code: str) -> cst.Module:
     except UnparsableError as error:
         shown = text if len(text) < 200 else text[:200] + "…"
         raise PatternError(
-            _("the pattern {pattern!r} is no Python code with holes").format(pattern=shown), why=str(error)
+            _("the pattern {pattern!r} is no Python code with holes").format(pattern=shown),
+            why=str(error),
+            todo=_("a header ends with `:`") if _HEADER.fullmatch(text.strip()) else None,
         ) from error
 
 

@@ -81,7 +81,11 @@ class _Planning:
     def added_file(self, recipe: Recipe, number: int, edit: Edit, place: Place) -> PlannedEdit:
         path = self.bases.path(place.file)
         if self.bases.read(place.file) is not None:
-            raise misses.NameTakenError(_("there is a file of that name already, and it is not ours"), where=path)
+            raise misses.NameTakenError(
+                _("there is a file of that name already, and it is not ours"),
+                where=path,
+                todo=_("move it away, or give the edit another `file`; `probepatch ledger show` tells what we wrote"),
+            )
         text = filled_payload(recipe.payloads[place.fields["add_file"]], recipe, self.values)
         splice = Splice(0, b"", text.encode("utf-8"), shared=True)
         digest = digest_with(recipe, self.values)
@@ -153,10 +157,21 @@ def plan_edits(
             try:
                 planning.plan(recipe, number, edit)
             except ProbePatchError as error:
-                findings.append(_of_edit(error, recipe, edit))
+                findings.append(_of_edit(_with_near_files(error, edit, bases), recipe, edit))
     if findings:
         raise misses.PlanError(findings)
     return {path: tuple(edits) for path, edits in planning.found.items()}
+
+
+def _with_near_files(error: ProbePatchError, edit: Edit, bases: Bases) -> ProbePatchError:
+    if isinstance(error, misses.FileMissingError) and error.todo is None:
+        near = [
+            path for place in edit.places if bases.path(place.file) == error.where for path in bases.near(place.file)
+        ]
+        if near:
+            error.todo = _("did you mean `{near}`?").format(near=near[0])
+            error.details = (*error.details, *(_("there is {path}, too").format(path=path) for path in near[1:]))
+    return error
 
 
 def _of_edit(error: ProbePatchError, recipe: Recipe, edit: Edit) -> ProbePatchError:

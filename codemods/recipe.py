@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,3 +107,10 @@ class Recipe(Heading):
     examples: tuple[Example, ...] = ()
     digest: str
     payloads: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def top(self) -> str:
+        """The folder in which most of the edits' files lie, by its first name; empty when that is none."""
+        firsts = [place.file.partition("/") for edit in self.edits for place in edit.places]
+        counts = Counter(first if slash else "" for first, slash, _rest in firsts)
+        return counts.most_common(1)[0][0] if counts else ""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from codemods.errors import InvalidError
 from codemods.pattern import compile_expression, compile_statements, holes_in
 from codemods.recipe import Alternative, Edit, Example, Heading, Parameter, Place, Recipe, Requirement
 from codemods.recipe_fields import FRAGMENT, RECIPE, VERB_KEYS
+from codemods.snippets import check_snippet
 from codemods.verbs import VERBS
-from codemods.verbs.verb import EXPRESSION, STATEMENT, Verb
-from codemods.yamlfile import MAX_BYTES, Located, RecipeError, read_yaml
+from codemods.verbs.verb import STATEMENT, Verb
+from codemods.yamlfile import MAX_BYTES, Located, RecipeError, read_yaml, wanted
 from locales import _
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
@@ -27,13 +30,27 @@ _ENV = re.compile(r"[A-Z][A-Z0-9_]*")
 _VERSION = re.compile(r"\d+(\.\d+)*([abc]|rc|\.?dev|\.?post)?\d*")
 
 
-def _specifier(table: Located, key: str) -> SpecifierSet:
+def specifier(table: Located, key: str) -> SpecifierSet:
+    """The version range under ``key``. Raises RecipeError."""
+    value: str = table[key]
     try:
-        return SpecifierSet(table[key], prereleases=True)
+        return SpecifierSet(value, prereleases=True)
     except InvalidSpecifier as error:
         raise RecipeError(
-            _("`{value}` is no version range").format(value=table[key]), where=table.where(key), why=str(error)
+            _("`{value}` is no version range").format(value=value),
+            where=table.where(key),
+            why=str(error),
+            todo=_('write "=={value}" for this one version').format(value=value.strip())
+            if _is_version(value)
+            else None,
         ) from error
+
+
+def _is_version(value: str) -> bool:
+    try:
+        return bool(Version(value))
+    except InvalidVersion:
+        return False
 
 
 def _id_of(table: Located, key: str) -> str:
@@ -93,23 +110,25 @@ def _check_verb_keys(table: Located, verb: Verb, complete: bool) -> None:
     for key, item in verb.keys.items():
         if complete and item.required and key not in table:
             raise RecipeError(
-                _("`{verb}` needs the key `{key}`").format(verb=verb.name, key=key), where=table.where(), todo=item.help
+                _("`{verb}` needs the key `{key}`").format(verb=verb.name, key=key),
+                where=table.where(),
+                todo=wanted(key, item),
             )
 
 
-def _place(merged: Mapping[str, Any], table: Located, verb: Verb, fields: Mapping[str, str]) -> Place:
-    if "file" not in merged:
+def _place(table: Located, verb: Verb, fields: Mapping[str, str]) -> Place:
+    if "file" not in table:
         raise RecipeError(_("the key `file` is missing"), where=table.where())
-    symbol = merged.get("in", "")
+    symbol = table.get("in", "")
     if symbol and not _SYMBOL.fullmatch(symbol):
         raise RecipeError(_("`{value}` is no qualified name").format(value=symbol), where=table.where("in"))
-    expect, nth = merged.get("expect", 1), merged.get("nth")
+    expect, nth = table.get("expect", 1), table.get("nth")
     if expect < 1 or (nth is not None and not 1 <= nth <= expect):
         raise RecipeError(_("`nth` has to be one of 1 … `expect`, and `expect` at least 1"), where=table.where("nth"))
     place = Place(
-        inner_path(merged["file"], table.where("file")),
+        inner_path(table["file"], table.where("file")),
         symbol,
-        dict(getattr(merged.get("select"), "values", {})),
+        dict(getattr(table.get("select"), "values", {})),
         nth,
         expect,
         fields,
@@ -120,19 +139,43 @@ def _place(merged: Mapping[str, Any], table: Located, verb: Verb, fields: Mappin
 
 
 def _check_code(place: Place, verb: Verb, table: Located) -> None:
-    """Patterns compile, and the code uses no hole that the pattern lacks."""
+    """Patterns compile, the code parses, and it uses no hole that the pattern lacks."""
     holes: frozenset[str] = frozenset()
+    if verb.anchor:
+        with _located(table.where(verb.name)):
+            compiled = compile_statements if verb.anchor == STATEMENT else compile_expression
+            holes = compiled(place.fields[verb.name]).holes
+    for key in place.fields if verb.name != "add_file" else ():
+        if _is_code(verb, key):
+            _check_inserted(verb, key, place.fields[key], holes, _where(table, verb, key))
+
+
+def _is_code(verb: Verb, key: str) -> bool:
+    fields = verb.keys[verb.name].fields  # of a verb that is a table of its own
+    return {**verb.keys, **fields}[key].kind == "code"
+
+
+def _where(table: Located, verb: Verb, key: str) -> str:
+    """Where the verb's key is written: in the edit, or in the verb's own table."""
+    inner = table.get(verb.name)
+    return inner.where(key) if isinstance(inner, Located) else table.where(key)
+
+
+def _check_inserted(verb: Verb, key: str, code: str, holes: frozenset[str], where: str) -> None:
+    for hole in () if key == verb.name else holes_in(code):
+        if hole[1:] not in holes:
+            raise RecipeError(_("the pattern captures no `{hole}`").format(hole=hole), where=where)
+    with _located(where):
+        check_snippet(verb.name, key, code)
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """What is wrong with code becomes what is wrong with the recipe, at a line of it."""
     try:
-        if verb.anchor == STATEMENT:
-            holes = compile_statements(place.fields[verb.name]).holes
-        elif verb.anchor == EXPRESSION:
-            holes = compile_expression(place.fields[verb.name]).holes
+        yield
     except InvalidError as error:
-        raise RecipeError(error.what, where=table.where(verb.name), why=error.why) from error
-    for key, text in place.fields.items():
-        for hole in () if key == verb.name or verb.name == "add_file" else holes_in(text):
-            if hole[1:] not in holes:
-                raise RecipeError(_("the pattern captures no `{hole}`").format(hole=hole), where=table.where(key))
+        raise RecipeError(error.what, where=where, why=error.why, todo=error.todo) from error
 
 
 def _edit(table: Located) -> Edit:
@@ -143,15 +186,14 @@ def _edit(table: Located) -> Edit:
     places = []
     for variant in variants or [table]:
         _check_verb_keys(variant, verb, complete=False)
-        places.append(
-            _place({**table.values, **variant.values}, variant, verb, {**base_fields, **_verb_fields(variant, verb)})
-        )
+        merged = Located({**table.values, **variant.values}, table.path, variant.line, {**table.lines, **variant.lines})
+        places.append(_place(merged, verb, {**base_fields, **_verb_fields(variant, verb)}))
     return Edit(
         _id_of(table, "id"),
         table.get("why", ""),
         verb,
         tuple(places),
-        _specifier(table, "versions") if "versions" in table else None,
+        specifier(table, "versions") if "versions" in table else None,
         table.get("marker", True),
         table.where("id"),
     )
@@ -195,12 +237,20 @@ def _payload(name: str, place: Place, folders: tuple[Path, ...]) -> str:
                     _("the payload `{name}` is larger than {size} bytes").format(name=name, size=MAX_BYTES),
                     where=place.where,
                 )
-            return data.decode("utf-8")
+            text = data.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(
                 _("the payload `{name}` cannot be read").format(name=name), where=place.where, why=str(error)
             ) from error
-    raise RecipeError(_("there is no payload `{name}`").format(name=name), where=place.where)
+        if folder != PAYLOADS and place.file.endswith(".py"):  # the shipped ones compile
+            with _located(place.where):
+                check_snippet("add_file", "add_file", text)
+        return text
+    raise RecipeError(
+        _("there is no payload `{name}`").format(name=name),
+        where=place.where,
+        todo=_("it belongs into `payloads/` beside the recipe: {path}").format(path=folders[0] / inner),
+    )
 
 
 def _fragment(name: str, table: Located) -> Located:
@@ -211,12 +261,13 @@ def _fragment(name: str, table: Located) -> Located:
 
 def _requirement(table: Located) -> Requirement:
     if "has" in table:
-        compile_statements(table["has"])
+        with _located(table.where("has")):
+            compile_statements(table["has"])
     return Requirement(inner_path(table["file"], table.where("file")), table.get("symbol", ""), table.get("has", ""))
 
 
 def _alternative(table: Located) -> Alternative:
-    return Alternative(table["group"], _specifier(table, "default"), table["because"])
+    return Alternative(table["group"], specifier(table, "default"), table["because"])
 
 
 def _example(table: Located, edits: tuple[Edit, ...]) -> Example:
@@ -249,7 +300,7 @@ def _heading(table: Located) -> dict[str, Any]:
         "id": _id_of(table, "recipe"),
         "framework": _id_of(table, "framework"),
         "side": table["side"],
-        "versions": _specifier(table, "versions"),
+        "versions": specifier(table, "versions"),
         "why": table["why"],
         "path": table.path,
         "order": table.get("order", 0),
@@ -270,15 +321,23 @@ def load_heading(path: Path) -> Heading:
     return Heading(**_heading(read_yaml(path, fields, without=("edits", "examples"))))
 
 
+def _check_names(edits: tuple[Edit, ...]) -> None:
+    known: dict[str, Edit] = {}
+    for edit in edits:
+        first = known.setdefault(edit.id, edit)
+        if first is not edit:
+            what = _("two edits are called `{id}`").format(id=edit.id)
+            raise RecipeError(what, where=edit.where, why=_("the first one: {where}").format(where=first.where))
+
+
 def load_recipe(path: Path) -> Recipe:
     """Read and check one recipe. Raises RecipeError."""
     table = read_yaml(path, RECIPE)
     fragments = [_fragment(name, table) for name in table.get("include", ())]
     edits = tuple(_edit(item) for source in (*fragments, table) for item in source["edits"])
-    twice = {edit.id for place, edit in enumerate(edits) if edit.id in {other.id for other in edits[:place]}}
-    if twice or not edits:
-        what = _("two edits are called `{id}`").format(id=min(twice)) if twice else _("the recipe has no edit")
-        raise RecipeError(what, where=table.where("edits"))
+    if not edits:
+        raise RecipeError(_("the recipe has no edit"), where=table.where("edits"))
+    _check_names(edits)
     payloads = _payloads(edits, path.parent)
     digest = hashlib.sha256()
     files = [source.path.read_bytes() for source in (table, *fragments)]

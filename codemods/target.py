@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from codemods import misses
 from codemods.errors import ProbePatchError
@@ -11,6 +12,8 @@ from codemods.outline import Definition, Outline, outline
 from codemods.scope import Scope, parse_scope
 from codemods.source import Source, read_source
 from locales import _
+
+_NEAR = 3  # paths that a missing file's message names
 
 
 @dataclass
@@ -42,12 +45,18 @@ class Bases:
     """A tree's base files, asked for by the path that recipes use.
 
     ``read`` gives a file's bytes without our edits by its path in the tree, None when there is no such file; ``prefix`` is the
-    import root below the tree's root.
+    import root below the tree's root. ``files`` lists the tree's files by the paths that recipes use: for hints alone.
     """
 
-    def __init__(self, read: Callable[[str], bytes | None], prefix: str = "") -> None:
+    def __init__(
+        self,
+        read: Callable[[str], bytes | None],
+        prefix: str = "",
+        files: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._read = read
         self._prefix = prefix
+        self._files = files
         self._bytes: dict[str, bytes | None] = {}
         self._targets: dict[str, Target | ProbePatchError] = {}
 
@@ -59,6 +68,15 @@ class Bases:
         if file not in self._bytes:
             self._bytes[file] = self._read(self.path(file))
         return self._bytes[file]
+
+    def near(self, file: str) -> list[str]:
+        """Paths that there are and that look most like ``file``, those of its own name first."""
+        files = self._files()
+        name = file.rpartition("/")[2]
+        named = [path for path in files if path.rpartition("/")[2] == name]
+        return list(dict.fromkeys(get_close_matches(file, named, _NEAR, 0) + get_close_matches(file, files, _NEAR)))[
+            :_NEAR
+        ]
 
     def target(self, file: str) -> Target:
         """Raises FileMissingError, or what keeps the file from being read, again each time."""

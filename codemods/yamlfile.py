@@ -78,11 +78,14 @@ class _Reader:
                     else _("known: {keys}").format(keys=", ".join(fields))
                 )
                 raise self.error(key, _("unknown key `{key}`").format(key=name), hint)
+            if fields[name].kind in ("tables", "texts") and value.id == "scalar" and not value.value:
+                todo = _("take the `# ` off a candidate that is a comment, or write an entry")
+                raise self.error(key, _("there is no entry below `{key}` yet").format(key=name), todo)
             values[name] = self.value(value, fields[name])
             lines[name] = key.start_mark.line + 1
         for name, field in fields.items():
             if field.required and name not in values:
-                raise self.error(node, _("the key `{key}` is missing").format(key=name), field.help)
+                raise self.error(node, _("the key `{key}` is missing").format(key=name), wanted(name, field))
         return Located(values, self.path, node.start_mark.line + 1, lines)
 
     def value(self, node: Any, field: Field) -> Any:
@@ -126,6 +129,11 @@ class _Reader:
         return node.value
 
 
+def wanted(key: str, field: Field) -> str:
+    """What to do about a key that is missing."""
+    return _("add `{key}:` ({help})").format(key=key, help=field.help)
+
+
 def read_yaml(path: Path, fields: Mapping[str, Field], without: tuple[str, ...] = ()) -> Located:
     """Read ``path`` as a table with these fields. Raises RecipeError with line and column.
 
@@ -143,12 +151,11 @@ def read_yaml(path: Path, fields: Mapping[str, Field], without: tuple[str, ...] 
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(str(error.problem).split())
-        colon = _("a value that ends with `:` or holds `: ` has to be in quotes")
         raise RecipeError(
             _("this is not valid YAML"),
             where=_at(path, mark) if mark else str(path),
             why=problem,
-            todo=colon if "mapping values" in problem else None,
+            todo=_quoting(text, problem, mark.line if mark else 0),
         ) from error
     except (YAMLError, UnicodeDecodeError, ValueError) as error:
         why = " ".join(str(error).split())[:200]
@@ -156,6 +163,22 @@ def read_yaml(path: Path, fields: Mapping[str, Field], without: tuple[str, ...] 
     if node is None:
         raise RecipeError(_("the file is empty"), where=str(path))
     return _Reader(path).table(node, fields)
+
+
+_SIGN = re.compile(r"^[ -]*[\w.-]+: +((?:[>|%@`&*!]|\? )\S?.*)")
+
+
+def _quoting(text: str, problem: str, line: int) -> str | None:
+    """Where quotes are missing: around a value that YAML reads as syntax. ``line`` counts from 0."""
+    if "mapping values" in problem:
+        return _("a value that ends with `:` or holds `: ` has to be in quotes")
+    lines = text.splitlines()
+    found = _SIGN.match(lines[line]) if line < len(lines) else None
+    if found is None:
+        return None
+    return _('a value that begins with `{sign}` has to be in quotes: "{value}"').format(
+        sign=found.group(1)[0], value=found.group(1).strip()
+    )
 
 
 def _compose(path: Path, text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,22 +14,26 @@ from commands.diff import plan_as_json, print_notes, print_summary
 from commands.output import json_option, print_json, say
 from commands.planning import Prepared, Wish, find_tree, planning_options, prepare
 from commands.receipts import print_files, print_repair, print_saved
+from commands.task_card import card_path_if_any, task_option
 from locales import _
 from patch_ledger.admin import recover
 from patch_ledger.apply import commit
 from patch_ledger.receipt import Receipt
 from patch_ledger.repair import Repair
 from patch_ledger.store import open_ledger
+from stages.card.edits import editing
 
 
 @click.command
 @planning_options
+@task_option
 @json_option
-def command(as_json: bool, **options: Any) -> None:
-    """The command."""
+def command(as_json: bool, task: Path | None, **options: Any) -> None:
+    """Within a task it needs the two permissions, and leaves a note on the card."""
     wish = Wish(**options)
+    card = card_path_if_any(task)
     repaired = repair(wish)
-    prepared, receipt = apply(wish)
+    prepared, receipt = apply(wish, card)
     if as_json:
         print_json(
             plan_as_json(prepared) | {"receipt": receipt.as_json(), "repaired": asdict(repaired) if repaired else None}
@@ -44,12 +49,13 @@ def repair(wish: Wish) -> Repair | None:
     return recover(tree).repaired if open_ledger(tree).pending is not None else None
 
 
-def apply(wish: Wish) -> tuple[Prepared, Receipt]:
-    """Plan and commit."""
+def apply(wish: Wish, card: Path | None = None) -> tuple[Prepared, Receipt]:
+    """Plan and commit; ``card`` is that of the task to which the edits belong."""
     prepared = prepare(wish)
     tree = prepared.scene.tree
     before = diff_digest(tree.git, [file.path for file in prepared.plan.changed])
-    receipt = commit(tree, prepared.plan, tool=f"probepatch {__version__}", git_diff=before)
+    with editing(card, tree, prepared.plan.recipes):
+        receipt = commit(tree, prepared.plan, tool=f"probepatch {__version__}", git_diff=before)
     return prepared, receipt
 
 
@@ -59,6 +65,6 @@ def print_applied(prepared: Prepared, receipt: Receipt) -> None:
     print_files(receipt)
     print_summary(prepared, _("`probepatch revert {checkout}` takes it out again").format(checkout=given))
     if receipt.place:
-        say(_("recorded in {place}").format(place=receipt.place), "dim")
+        say(_("what was changed is noted in {place}, for `status` and `revert`").format(place=receipt.place), "dim")
     print_saved(receipt.saved)
     print_notes(prepared)

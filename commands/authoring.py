@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 from authoring.drift.view import View
 from authoring.trees import FolderTree, SourceTree, TreeError, WheelTree, git_tree, open_repository
 from codemods.catalogue import catalogue
-from codemods.checkout import open_tree
+from codemods.checkout import Tree, open_tree
 from codemods.errors import UsageError
 from codemods.gitrepo import GitMissing, renamed, tags
 from codemods.recipe import Recipe
@@ -21,6 +21,8 @@ from codemods.recipe_reader import RECIPES, load_recipe
 from commands.names import unknown
 from commands.planning import Scene, Wish, look
 from locales import _
+from patch_ledger.merge import interrupted, read_base
+from patch_ledger.store import open_ledger
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,12 @@ class OnCheckout:
 
 
 @dataclass(frozen=True)
-class _Pristine:
-    """The checkout without our edits: files that only our edits added are not there."""
+class Pristine:
+    """The checkout without our edits: files that only our edits added are not there. ``base`` gives a file's bytes by its path
+    from the import root."""
 
     folder: FolderTree
-    scene: Scene
+    base: Callable[[str], bytes | None]
 
     @property
     def label(self) -> str:
@@ -50,10 +53,27 @@ class _Pristine:
         return self.folder.files()
 
     def read(self, file: str) -> bytes | None:
-        return self.scene.bases.read(file)
+        return self.base(file)
 
     def key(self, file: str) -> str | None:
         return self.folder.key(file)
+
+
+def pristine(tree: Tree) -> Pristine:
+    """The checkout ``tree`` without our edits, for reading only: of a file whose edits somebody changed, the recorded original.
+
+    Raises RefusedError where a transaction has to be repaired first.
+    """
+    folder, ledger = FolderTree(tree.import_root, tree.given), open_ledger(tree)
+    if ledger.pending is not None:
+        raise interrupted(ledger)
+    ours = ledger.active()
+
+    def read(file: str) -> bytes | None:
+        path = tree.path(file)
+        return read_base(ledger, path).base if path in ours else folder.read(file)
+
+    return Pristine(folder, read)
 
 
 def named_recipe(name: str) -> Recipe:
@@ -76,7 +96,7 @@ def on_checkout(name: str, checkout: Path, base: str | None) -> OnCheckout:
     scene = look(Wish(checkout, None, None, files=() if shipped else (recipe.path,)))
     identity = scene.identity
     version = identity.declared if identity.declared is not None else identity.nearest
-    tree = _Pristine(FolderTree(scene.tree.import_root, str(checkout)), scene)
+    tree = Pristine(FolderTree(scene.tree.import_root, str(checkout)), scene.bases.read)
     older = _base(base, recipe, scene, version)
     return OnCheckout(
         recipe,

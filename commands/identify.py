@@ -67,7 +67,7 @@ def print_identity(scene: Scene, facts: GitFacts) -> None:
         (_("checkout"), str(scene.tree.root)),
         (_("framework"), identity.framework.name if identity.framework else unknown),
         (_("declared version"), declared),
-        (_("its contents say"), _range(identity.probed) or unknown),
+        (_("its contents say"), tightest(identity.probed) or unknown),
         (_("commit"), _commit(facts)),
     ]
     table(("", ""), rows, "cyan")
@@ -77,7 +77,7 @@ def print_identity(scene: Scene, facts: GitFacts) -> None:
         print_fits([(fit.recipe, fit.fits, fit.reason) for fit in identity.fits])
 
 
-def _range(probed: SpecifierSet) -> str:
+def tightest(probed: SpecifierSet) -> str:
     """The tightest bounds of many: ``>=0.7,>=0.8,<0.10`` is ``>=0.8,<0.10``."""
     bounds: dict[str, Specifier] = {}
     for one in probed:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from codemods.catalogue import Framework, load_framework
-from codemods.checkout import Tree
+from codemods.catalogue import Framework, frameworks, load_framework
+from codemods.checkout import NoFrameworkError, Tree, python_files
 from codemods.errors import FindingError, ProbePatchError
 from codemods.identify import Chosen, Fit, Identity, choose, identify, identify_as
 from codemods.plan import Plan
@@ -88,6 +88,7 @@ class Prepared:
 def find_tree(wish: Wish) -> Tree:
     """The checkout; with recipe files of one's own any folder may be one."""
     packages = [framework.package for framework in _frameworks_beside(wish.files).values()]
+    packages += [package for path in wish.files if (package := _package(load_recipe(path)))]
     tree = find_checkout(wish.checkout, wish.package, wish.python, packages, any_folder=bool(wish.files))
     return where_recorded(tree, to_plan=True)
 
@@ -108,7 +109,7 @@ def look(wish: Wish) -> Scene:
         views[path] = read_base(ledger, path)
         return views[path].base
 
-    bases = Bases(read, tree.prefix)
+    bases = Bases(read, tree.prefix, lambda: python_files(tree.import_root))
     ours = [framework for framework in own.values() if framework.package in tree.packages]
     if not ours:
         return Scene(tree, ledger, identify(bases, tree.import_root, tree.packages), recipes, bases, views)
@@ -133,6 +134,28 @@ def _frameworks_beside(files: Sequence[Path]) -> Mapping[str, Framework]:
     folders = dict.fromkeys(path.parent for path in files)
     found = [load_framework(folder / "framework.yaml") for folder in folders if (folder / "framework.yaml").is_file()]
     return {framework.name: framework for framework in found}
+
+
+def _package(recipe: Recipe) -> str:
+    """The package that a recipe changes: its framework's, where that is described; else the one that most of its edits are in."""
+    beside = _frameworks_beside([recipe.path]).get(recipe.framework)
+    known = beside if beside is not None else frameworks().get(recipe.framework)
+    return known.package if known is not None else recipe.top
+
+
+def _expect_package(tree: Tree, recipe: Recipe) -> None:
+    """Raises NoFrameworkError when nothing that the recipe changes can be in this tree."""
+    package = _package(recipe)
+    if not package or (tree.import_root / package).exists() or (tree.import_root / f"{package}.py").exists():
+        return
+    raise NoFrameworkError(
+        _("there is no `{package}` in {folder}").format(package=package, folder=tree.import_root),
+        where=str(recipe.path),
+        why=_("the recipe `{name}` changes that package; looked for it there, in src/ and in python/").format(
+            name=recipe.id
+        ),
+        todo=_("name the folder that holds `{package}/`").format(package=package),
+    )
 
 
 def _fit(identity: Identity, recipe: Recipe) -> Fit:
@@ -164,6 +187,8 @@ def _plan(wish: Wish, scene: Scene) -> Prepared:
             raise unknown(_("there is no recipe `{name}`").format(name=name), name, known)
     applied = {edit.recipe for entry in scene.ledger.active().values() for edit in entry.edits}
     chosen = choose(scene.identity, wish.side, wish.ids, scene.files, applied)
+    for recipe in scene.files:
+        _expect_package(scene.tree, recipe)
     values = parse_settings(wish.settings, chosen.recipes)
     planned = plan_edits(chosen.recipes, scene.bases, version=scene.identity.nearest, values=values)
     digests = {recipe.id: digest_with(recipe, values) for recipe in chosen.recipes}

@@ -92,7 +92,11 @@ def _print_file(file: FilePlan, known: frozenset[str]) -> None:
         _print_hunk(hunk)
     for edit in file.edits:
         if edit.name not in explained and edit_key(edit) not in known:
-            there = _("the same change, made once") if edit.splices else _("nothing to add: it is there already")
+            there = (
+                _("another edit makes the same change; it is made once")
+                if edit.splices
+                else _("nothing to add: it is there already")
+            )
             say(f"  {edit.name}  [{there}]", "note")
     say("")
 

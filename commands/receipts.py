@@ -39,9 +39,10 @@ def print_saved(saved: Sequence[str]) -> None:
 
 def print_files(receipt: Receipt) -> None:
     """A line for each file that was written."""
-    words = {"changed": _("changed"), "added": _("added"), "removed": _("removed"), "recorded": _("recorded")}
+    words = {"changed": _("changed"), "added": _("added"), "removed": _("removed"), "recorded": _("unchanged")}
     for file in receipt.files:
-        say(f"  {words[file.did]:9} {file.path}")
+        already = "  " + _("(it was there already; the ledger notes the edit)") if file.did == "recorded" else ""
+        say(f"  {words[file.did]:9} {file.path}{already}")
         for note in file.notes:
             warn(note)
 

@@ -42,6 +42,8 @@ def _print(found: Explained) -> None:
     say(f"{found.path}:{found.line}", "head")
     say(f"  {found.text}", "add" if found.owner == "ours" else "")
     say(found.because, "good" if found.owner == "ours" else "note")
+    if found.edits and found.owner != "ours":
+        say(_("edits of ours have a share in it:"))
     for edit in found.edits:
         _print_edit(edit)
 

@@ -137,12 +137,6 @@ def _print(matrix: Matrix) -> None:
     if any(cell.in_range is False and cell.state for cell in matrix.cells):
         say(_("(in parentheses: not one of the recipe's own versions)"), "dim")
     _print_why(matrix, names)
-    shared = matrix.asked - matrix.planned
-    say(
-        _("{asked} edits, {shared} of them on bytes that were planned already").format(
-            asked=matrix.asked, shared=shared
-        )
-    )
 
 
 def _coloured(headings: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[Sequence[str]]) -> None:

@@ -13,15 +13,19 @@ from codemods.checkout import PACKAGES, NoFrameworkError, Tree, open_tree
 from codemods.errors import RefusedError, UsageError
 from commands.arguments import file_path, text
 from commands.output import json_option, print_json, say, warn
+from commands.recorded import where_recorded
 from locales import _
 from patch_ledger.store import open_ledger
 
 if TYPE_CHECKING:
     from authoring.start.scene import Candidate, Scene
     from authoring.start.skeleton import Subject
-    from authoring.trees import FolderTree
+    from codemods.recipe import Recipe
+    from commands.authoring import Pristine
 
 SERVING = ("vllm", "vllm_ascend", "sglang")  # packages whose recipes are of the side `infer`
+
+_EQUALS = 3  # candidates of equal score that the terminal shows
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,12 @@ def command(checkout: Path, source: str | None, side: str | None, out: Path | No
 
 def _start(checkout: Path, side: str | None, out: Path | None, as_json: bool) -> None:
     from authoring.start.skeleton import framework_file, skeleton
-    from authoring.trees import FolderTree
+    from commands.authoring import pristine
 
     tree, package = _find(checkout)
-    folder = FolderTree(tree.import_root, tree.given)
-
-    subject, known = _subject(tree, folder, package, side)
-    made = skeleton(folder, subject)
+    files = pristine(tree)
+    subject, known = _subject(tree, files, package, side)
+    made = skeleton(files, subject)
     beside = None
     if not known:
         path = out.parent / "framework.yaml" if out is not None else None
@@ -79,13 +82,14 @@ def _find(checkout: Path) -> tuple[Tree, str]:
 
     try:
         tree = open_tree(checkout, PACKAGES)
-        return tree, tree.packages[0]
+        package = tree.packages[0]
     except NoFrameworkError:
         package = find_package(checkout)
-        return open_tree(checkout, (package,)), package
+        tree = open_tree(checkout, (package,))
+    return where_recorded(tree, to_plan=True), package
 
 
-def _subject(tree: Tree, folder: FolderTree, package: str, side: str | None) -> tuple[Subject, bool]:
+def _subject(tree: Tree, files: Pristine, package: str, side: str | None) -> tuple[Subject, bool]:
     """What the recipe is about, and whether its framework is one that the project describes."""
     from authoring.start.newcomer import meet
     from authoring.start.skeleton import Subject
@@ -93,7 +97,7 @@ def _subject(tree: Tree, folder: FolderTree, package: str, side: str | None) -> 
     from codemods.identify import identify_as
     from codemods.target import Bases
 
-    bases = Bases(folder.read)
+    bases = Bases(files.read)
     side = side or ("infer" if package in SERVING else "train")
     known = next((one for one in frameworks().values() if one.package == package), None)
     if known is not None:
@@ -105,15 +109,40 @@ def _subject(tree: Tree, folder: FolderTree, package: str, side: str | None) -> 
 def _port(source: str, checkout: Path, out: Path | None, as_json: bool) -> int:
     """The recipe carried over to this tree, as ``recipe port`` does it."""
     from authoring.drift.port import port
-    from commands.authoring import on_checkout
+    from commands.authoring import named_recipe, on_checkout
 
+    _expect_framework(named_recipe(source), checkout)
     tried = on_checkout(source, checkout, None)
     ported = port(tried.recipe, tried.view, tried.version, tried.was)
     notes = list(tried.scene.tree.notes)
     if not ported.complete:
         notes.append(_("not complete: `probepatch recipe port` tells of each edit what is left to do"))
+    if tried.version is None:
+        text = _("the tree states no version, so `versions: {range}` stands as it was: write there what you try")
+        notes.append(text.format(range=tried.recipe.versions))
     _finish(Written(ported.text, out), None, None, None, notes, as_json)
     return 0 if ported.complete else 1
+
+
+def _expect_framework(recipe: Recipe, checkout: Path) -> None:
+    """Raises NotFittingError when the checkout holds another framework than the recipe's."""
+    from authoring.matrix.releases import framework_of
+    from codemods.identify import NotFittingError
+
+    package = framework_of([recipe]).package
+    files = {place.file for edit in recipe.edits for place in edit.places}
+    if "." in package or any((checkout / file).is_file() for file in files):
+        return
+    try:
+        open_tree(checkout, (package,))
+    except NoFrameworkError:
+        tree, found = _find(checkout)
+        raise NotFittingError(
+            _("the recipe `{name}` is for {theirs}, and {path} holds {ours}").format(
+                name=recipe.id, theirs=recipe.framework, path=tree.given, ours=found
+            ),
+            todo=_("without --from a recipe for {ours} is begun").format(ours=found),
+        ) from None
 
 
 def _notes(tree: Tree) -> list[str]:
@@ -123,7 +152,7 @@ def _notes(tree: Tree) -> list[str]:
         notes.append(_("also here: {others}; name the package's own folder for one of those").format(others=others))
     if open_ledger(tree).active():
         notes.append(
-            _("edits of ours stand in this checkout, and were searched along with it; `probepatch revert` first")
+            _("edits of ours stand in this checkout; it was searched without them, so lines are those of the originals")
         )
     return notes
 
@@ -164,9 +193,14 @@ def _write(path: Path, text: str) -> None:
 def _print_text(recipe: Written, beside: Written | None) -> None:
     click.echo(recipe.text, nl=False)
     if beside is not None:
-        click.echo("# " + _("nobody described this framework yet; a file `framework.yaml` beside the recipe does:"))
+        click.echo("# " + _("nobody described this framework yet: put this into `framework.yaml` beside the recipe"))
         for line in beside.text.splitlines():
             click.echo(f"#     {line}")
+        click.echo(f"# {_why_beside()}")
+
+
+def _why_beside() -> str:
+    return _("keep it beside the recipe: from it the package is known, and the version that `versions` is about")
 
 
 def _print_written(recipe: Written, beside: Written | None, scene: Scene | None) -> None:
@@ -174,10 +208,14 @@ def _print_written(recipe: Written, beside: Written | None, scene: Scene | None)
     if beside is not None:
         text = _("there already, and left alone: {path}") if beside.there else _("written: {path}")
         say(text.format(path=beside.path), "note" if beside.there else "good")
+        say(f"  {_why_beside()}")
     for role in scene.roles if scene is not None else ():
-        best = role.candidates[0] if role.candidates else None
         say(role.shape.title, "head")
-        say(f"      {best.file}:{best.line}  {best.code}" if best is not None else "      " + _("none found"))
+        equal = [one for one in role.candidates if one.score == role.candidates[0].score]
+        for one in equal[:_EQUALS]:
+            say(f"      {one.file}:{one.line}  {one.code}")
+        if not equal:
+            say("      " + _("none found"))
     if scene is not None:
         todo = _("these are the best of each kind, found by shape: look at them, then take the `# ` off one in {path}")
         say(todo.format(path=recipe.path), "note")

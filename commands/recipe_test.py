@@ -129,8 +129,17 @@ def _name(one: Check) -> str:
 
 
 def _print_sum(results: Sequence[dict[str, Any]]) -> None:
+    """What holds, and in the same line what failed otherwise: the sum has to say what the exit code says."""
     examples = [example for result in results for example in result["examples"]]
     held = sum(example["ok"] for example in examples)
-    fine = all(result["ok"] for result in results)
-    text = ngettext("{held} of {n} example holds", "{held} of {n} examples hold", len(examples))
-    say(text.format(held=held, n=len(examples)), "good" if fine else "bad")
+    broken = sum(result["error"] is not None for result in results)
+    bare = sum(result["error"] is None and not result["examples"] for result in results)
+    parts = []
+    if examples:
+        text = ngettext("{held} of {n} example holds", "{held} of {n} examples hold", len(examples))
+        parts.append(text.format(held=held, n=len(examples)))
+    if bare:
+        parts.append(ngettext("{n} recipe has no example", "{n} recipes have no example", bare).format(n=bare))
+    if broken:
+        parts.append(ngettext("{n} recipe could not be read", "{n} recipes could not be read", broken).format(n=broken))
+    say("; ".join(parts), "good" if all(result["ok"] for result in results) else "bad")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.checkout import INSTALLED, LAYOUTS, Tree
+from codemods.checkout import INSTALLED, Tree, import_roots
 from codemods.gitrepo import find_git_dir
 from commands.target import find_checkout
 from locales import _
@@ -45,8 +45,7 @@ def where_recorded(tree: Tree, *, to_plan: bool = False) -> Tree:
 
 def _below(tree: Tree, given: Path) -> Iterator[Tree]:
     """The import roots that a checkout may have, each as a plain folder."""
-    for layout in LAYOUTS:
-        root = (given / layout).resolve()
+    for root in (found.resolve() for found in import_roots(given)):
         if _ledger_owner(root) is not None:
             yield _plain(tree, root)
 

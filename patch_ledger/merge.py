@@ -11,7 +11,7 @@ from codemods.splice import PlannedEdit, check_order
 from locales import _
 from patch_ledger.repair import progress
 from patch_ledger.store import Ledger
-from patch_ledger.threeway import GONE, locate
+from patch_ledger.threeway import GONE, HALF, locate_in
 from patch_ledger.tree import canonical, read_target
 
 
@@ -50,11 +50,15 @@ def read_base(ledger: Ledger, path: str) -> BaseView:
         if base is None:
             return BaseView(name, None, None, gone=names)
         return BaseView(name, base, None, problems=(_("{path} is missing").format(path=name),))
-    found = locate(base or b"", entry.edits, disk)
+    found = locate_in(base, entry.edits, disk)
     gone = tuple(edit.name for edit, state in zip(entry.edits, found.states, strict=True) if state == GONE)
     if not found.whole:
         changed = [
-            _("{edit} is {state}: somebody changed its lines").format(edit=edit.name, state=state)
+            (
+                _("{edit} is there by half: somebody took some of its lines out")
+                if state == HALF
+                else _("{edit} is changed inside: somebody changed its lines")
+            ).format(edit=edit.name)
             for edit, state, moved in zip(entry.edits, found.states, found.edits, strict=True)
             if moved is None and state != GONE
         ]
@@ -120,9 +124,9 @@ def _merged(view: BaseView, new: Sequence[PlannedEdit], recipes: Mapping[str, st
             view.problems[0],
             where=view.path,
             why=_("its place cannot be told any more"),
-            todo=_(
-                "look with `probepatch status`; `probepatch revert --force` keeps a copy and puts the original back"
-            ),
+            todo=_("look with `probepatch status`; `probepatch revert --force` keeps a copy and puts the original back")
+            if view.base is not None
+            else _("our edit added this file: `probepatch revert --force` keeps a copy and removes it"),
             details=view.problems[1:],
         )
     edits = (*(edit for edit in view.edits if edit.recipe not in recipes), *new)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from codemods.errors import InvalidError, RefusedError
+from patch_ledger.align import align
 from patch_ledger.receipt import FileProof, Residue
 from patch_ledger.records import FileEntry
 from patch_ledger.repair import bytecode
@@ -16,24 +17,33 @@ from patch_ledger.tree import digest, read_target
 TRACES = ("PrecisionDebugger", "probepatch:", "DUMP_ON", "PROMPTS_ONLY", "DUMP_PHASE")
 
 
+_LINE = re.compile(rb"[^\n]*\n")
+
+
 def file_proof(ledger: Ledger, entry: FileEntry) -> FileProof:
     """One file against its original; what differs is counted in lines."""
     disk = read_target(ledger.tree.root, entry.path)
     found = digest(disk)
     if found == entry.origin:
         return FileProof(entry.path, entry.origin, found)
-    from difflib import SequenceMatcher  # only for a file that somebody changed
+    added, removed = _changed_lines(ledger.object(entry.origin) or b"", disk or b"")
+    return FileProof(entry.path, entry.origin, found, added, removed)
 
-    before = (ledger.object(entry.origin) or b"").split(b"\n")
-    after = (disk or b"").split(b"\n")
-    changes = [code for code in SequenceMatcher(None, before, after).get_opcodes() if code[0] != "equal"]
-    return FileProof(
-        entry.path,
-        entry.origin,
-        found,
-        added=sum(b2 - b1 for _tag, _a1, _a2, b1, b2 in changes),
-        removed=sum(a2 - a1 for _tag, a1, a2, _b1, _b2 in changes),
-    )
+
+def _changed_lines(before: bytes, after: bytes) -> tuple[int, int]:
+    """Lines added and removed; that the last line got an end, or lost it, counts for nothing."""
+    before, after = _ended(before), _ended(after)
+    alignment = align(before, after)
+    kept = at = 0
+    for line in _LINE.findall(before):
+        new = alignment.find(at, at + len(line))
+        kept += new is not None and after[new - 1 : new] in (b"", b"\n")
+        at += len(line)
+    return after.count(b"\n") - kept, before.count(b"\n") - kept
+
+
+def _ended(data: bytes) -> bytes:
+    return data if data.endswith(b"\n") or not data else data + b"\n"
 
 
 def residue(ledger: Ledger, entry: FileEntry, words: Sequence[str]) -> Iterator[Residue]:

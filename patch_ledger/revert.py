@@ -9,6 +9,7 @@ from codemods.errors import RefusedError
 from codemods.splice import PlannedEdit, render
 from locales import _
 from patch_ledger.apply import done
+from patch_ledger.needs import Need, Standing, needs
 from patch_ledger.preflight import Change
 from patch_ledger.proof import TRACES, file_proof, residue
 from patch_ledger.receipt import Proof, Receipt, Refusal
@@ -17,23 +18,27 @@ from patch_ledger.repair import save
 from patch_ledger.status import FILE_MISSING, UNREADABLE, states_of, todo_for
 from patch_ledger.store import Ledger, find_place
 from patch_ledger.symbols import compiles
-from patch_ledger.threeway import GONE, Located, locate
+from patch_ledger.threeway import GONE, INSIDE, Located, locate_in
 from patch_ledger.transaction import Session, session
 from patch_ledger.tree import Tree, digest, read_target
 
 _DIFF_LINES = 24
 NOT_COMPILING = "not-compiling"
+NEEDED = "needed"  # by an edit that stays
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """One file of a revert: what to write, what was refused, and the bytes to keep a copy of."""
+    """One file of a revert: what to write, what was refused, and the bytes to keep a copy of; ``going`` are the edits that come
+    out, ``absent`` the names of those that are not there to need anything."""
 
     entry: FileEntry
     change: Change | None = None
     refused: tuple[Refusal, ...] = ()
     keep: bytes | None = None
     notes: tuple[str, ...] = ()
+    going: tuple[PlannedEdit, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def revert(
@@ -56,7 +61,7 @@ def revert(
     if not place.is_dir():
         return Receipt("revert", "", notes=(_("nothing to do: no edit is recorded here"),))
     with session(tree) as held:
-        return _revert(held, _chooser(recipe, edit), force, tool, git_diff, traces)
+        return _revert(held, _chooser(recipe, edit), edit is not None, force, tool, git_diff, traces)
 
 
 def _chooser(recipe: str | None, edit: str | None) -> Callable[[PlannedEdit], bool]:
@@ -69,18 +74,27 @@ def _chooser(recipe: str | None, edit: str | None) -> Callable[[PlannedEdit], bo
 def _revert(
     held: Session,
     chosen: Callable[[PlannedEdit], bool],
+    alone: bool,
     force: bool,
     tool: str,
     git_diff: Callable[[list[str]], str | None] | None,
     traces: Sequence[str],
 ) -> Receipt:
+    """``alone``: single edits were chosen, and come out whatever needs them."""
     ledger = held.ledger
     recorded, paths = ledger.git_diff_before()
     active = [entry for entry in ledger.active().values() if any(chosen(edit) for edit in entry.edits)]
     outcomes = [_plan(ledger, entry, chosen, force) for entry in active]
+    kept_back: list[Need] = []
+    while not alone and (found := list(_needed(ledger, outcomes))):
+        kept_back += found
+        back = {(need.edit.path, need.edit.edit.name) for need in kept_back}
+        outcomes = [_plan(ledger, entry, _but(chosen, entry.path, back), force) for entry in active]
     refused = tuple(refusal for outcome in outcomes for refusal in outcome.refused)
+    refused += tuple(_needed_refusal(need) for need in kept_back)
     changes = [outcome.change for outcome in outcomes if outcome.change is not None]
     notes = [note for outcome in outcomes for note in outcome.notes]
+    notes += [_broken_note(need) for need in _needed(ledger, outcomes)] if alone else []
     if not changes:
         notes += [] if refused else [_("nothing to do: no such edit is active")]
         notes += held.notes
@@ -109,6 +123,46 @@ def _revert(
     )
 
 
+def _but(chosen: Callable[[PlannedEdit], bool], path: str, back: set[tuple[str, str]]) -> Callable[[PlannedEdit], bool]:
+    """The choice without the edits (path, name) that are held back."""
+    return lambda edit: chosen(edit) and (path, edit.name) not in back
+
+
+def _needed(ledger: Ledger, outcomes: Sequence[_Outcome]) -> Iterator[Need]:
+    """Which edits that would come out are needed by edits that stay."""
+    going = {(outcome.entry.path, edit.name) for outcome in outcomes for edit in outcome.going}
+    absent = {(outcome.entry.path, name) for outcome in outcomes for name in outcome.absent}
+    recipes = {edit.recipe for outcome in outcomes for edit in outcome.going}
+    here = [
+        (path, entry, edit)
+        for path, entry in ledger.active().items()
+        for edit in entry.edits
+        if edit.recipe in recipes and (path, edit.name) not in absent
+    ]
+    if all((path, edit.name) in going for path, _entry, edit in here):
+        return
+    staying: list[Standing] = []
+    leaving: list[Standing] = []
+    for path, entry, edit in here:
+        standing = Standing(path, edit, ledger.base(entry))
+        (leaving if (path, edit.name) in going else staying).append(standing)
+    yield from needs(staying, leaving)
+
+
+def _needed_refusal(need: Need) -> Refusal:
+    text = _("{user} stays and uses `{name}`, which this edit brings; they go together")
+    if need.name == "*":
+        text = _("{user} stays and may use what this edit brings; they go together")
+    why = text.format(user=need.user.edit.name, name=need.name)
+    return Refusal(need.edit.path, need.edit.edit.name, NEEDED, why)
+
+
+def _broken_note(need: Need) -> str:
+    text = _("{user} in {path} stays and uses `{name}`, which {edit} brought: the code will not run like this")
+    names = {"user": need.user.edit.name, "path": need.user.path, "name": need.name, "edit": need.edit.edit.name}
+    return text.format(**names)
+
+
 def _keep_copies(ledger: Ledger, outcomes: Sequence[_Outcome]) -> Iterator[str]:
     """Copies of the files that ``force`` overwrites, named by their bytes."""
     for outcome in outcomes:
@@ -129,7 +183,7 @@ def _plan(ledger: Ledger, entry: FileEntry, chosen: Callable[[PlannedEdit], bool
         states = states_of(entry, base, disk)
         found = Located(states, b"", (None,) * len(states))
     else:
-        found = locate(base or b"", entry.edits, disk)
+        found = locate_in(base, entry.edits, disk)
     leaving = [
         (edit, state, moved)
         for edit, state, moved in zip(entry.edits, found.states, found.edits, strict=True)
@@ -137,20 +191,24 @@ def _plan(ledger: Ledger, entry: FileEntry, chosen: Callable[[PlannedEdit], bool
     ]
     stuck = [(edit, state) for edit, state, moved in leaving if moved is None and state != GONE]
     if stuck and force:
-        return _forced(entry, base, disk, stay)
+        return _forced(entry, base, disk, stay, chosen)
     outcome = _taken_out(entry, base, disk, found, chosen)
     refusals = tuple(_refusal(ledger, entry, disk, edit, state) for edit, state in stuck)
     if outcome is None:
         if force:
-            return _forced(entry, base, disk, stay)
+            return _forced(entry, base, disk, stay, chosen)
         refusals += tuple(
             _refusal(ledger, entry, disk, edit, NOT_COMPILING) for edit, _state, moved in leaving if moved is not None
         )
         return _Outcome(entry, refused=refusals)
+    going = tuple(edit for edit, _state, moved in leaving if moved is not None)
+    absent = tuple(
+        edit.name for edit, state in zip(entry.edits, found.states, strict=True) if state in (GONE, FILE_MISSING)
+    )
     gone = [edit.name for edit, state, _moved in leaving if state == GONE]
     notes = tuple(_("{edit} was gone from {path} already").format(edit=name, path=entry.path) for name in gone)
     change = outcome if len(stuck) < len(leaving) else None
-    return _Outcome(entry, change, refusals, notes=notes)
+    return _Outcome(entry, change, refusals, None, notes, going, absent)
 
 
 def _taken_out(
@@ -197,10 +255,17 @@ def _change(
     )
 
 
-def _forced(entry: FileEntry, base: bytes | None, disk: bytes | None, stay: tuple[PlannedEdit, ...]) -> _Outcome:
+def _forced(
+    entry: FileEntry,
+    base: bytes | None,
+    disk: bytes | None,
+    stay: tuple[PlannedEdit, ...],
+    chosen: Callable[[PlannedEdit], bool],
+) -> _Outcome:
     """The recorded base again, with the edits that stay; what is on disk is kept as a copy."""
     after = None if base is None and not stay else render(base or b"", stay)
-    return _Outcome(entry, _change(entry, disk, after, base, stay), keep=disk)
+    going = tuple(filter(chosen, entry.edits))
+    return _Outcome(entry, _change(entry, disk, after, base, stay), keep=disk, going=going)
 
 
 def _refusal(ledger: Ledger, entry: FileEntry, disk: bytes | None, edit: PlannedEdit, state: str) -> Refusal:
@@ -208,9 +273,11 @@ def _refusal(ledger: Ledger, entry: FileEntry, disk: bytes | None, edit: Planned
         why = _("without this edit the file would no longer compile")
     elif state == FILE_MISSING:
         why = _("the file is missing")
+    elif entry.base is None:
+        why = _("somebody changed the file, which we added")
     else:
         why = _("its lines were changed by somebody")
-    todo = todo_for(state) or todo_for("inside")
+    todo = todo_for(state, added=entry.base is None) or todo_for(INSIDE)
     details = tuple(_difference(ledger.ancestor(entry), disk, entry.path))
     return Refusal(entry.path, edit.name, state, f"{why}; {todo}", details)
 

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from codemods.errors import RefusedError
 from codemods.gitrepo import GitDir, in_head
 from locales import _
+from patch_ledger.lines import lines_now
 from patch_ledger.lock import worker
 from patch_ledger.records import FileEntry
 from patch_ledger.repair import progress
 from patch_ledger.store import Ledger, open_ledger
-from patch_ledger.threeway import APPLIED, GONE, HALF, INSIDE, NEARBY, locate
+from patch_ledger.threeway import APPLIED, GONE, HALF, INSIDE, NEARBY, locate_in
 from patch_ledger.transaction import saved_copies
 from patch_ledger.tree import Tree, read_target
 
@@ -22,7 +23,8 @@ COMMITTED = "committed"  # our lines are in HEAD
 
 @dataclass(frozen=True, slots=True)
 class EditStatus:
-    """One edit: ``state`` is applied, nearby, inside, gone, half, file-missing, unreadable or committed; ``todo`` the way on."""
+    """One edit: ``state`` is applied, nearby, inside, gone, half, file-missing, unreadable or committed; ``line`` (from 1) is
+    where it stands now, as far as that can be told; ``todo`` the way on."""
 
     path: str
     recipe: str
@@ -81,8 +83,12 @@ def _interrupted(ledger: Ledger) -> Interrupted | None:
 
 def _states(ledger: Ledger, path: str, entry: FileEntry, head: bytes | None) -> list[EditStatus]:
     base = ledger.base(entry)
+    lines = tuple(edit.line for edit in entry.edits)
     try:
-        states = states_of(entry, base, read_target(ledger.tree.root, path))
+        disk = read_target(ledger.tree.root, path)
+        states = states_of(entry, base, disk)
+        if disk is not None:
+            lines = lines_now(base or b"", entry.edits, locate_in(base, entry.edits, disk), disk)
     except RefusedError:
         states = (UNREADABLE,) * len(entry.edits)
     if head is not None:
@@ -92,8 +98,8 @@ def _states(ledger: Ledger, path: str, entry: FileEntry, head: bytes | None) -> 
             for state, there in zip(states, in_head, strict=True)
         )
     return [
-        EditStatus(path, edit.recipe, edit.id, state, edit.line, todo_for(state))
-        for edit, state in zip(entry.edits, states, strict=True)
+        EditStatus(path, edit.recipe, edit.id, state, line, todo_for(state, added=base is None))
+        for edit, state, line in zip(entry.edits, states, lines, strict=True)
     ]
 
 
@@ -101,11 +107,13 @@ def states_of(entry: FileEntry, base: bytes | None, disk: bytes | None) -> tuple
     """The state of each edit of a file whose bytes are ``disk``."""
     if disk is None:
         return (GONE if base is None else FILE_MISSING,) * len(entry.edits)
-    return locate(base or b"", entry.edits, disk).states
+    return locate_in(base, entry.edits, disk).states
 
 
-def todo_for(state: str) -> str:
-    """What to do about a state."""
+def todo_for(state: str, added: bool = False) -> str:
+    """What to do about a state; ``added``: of a file that our edits added."""
+    if state == INSIDE and added:
+        return _("revert leaves the file alone; `revert --force` keeps a copy and removes it")
     return {
         INSIDE: _("revert leaves it alone; `revert --force` keeps a copy and puts the original back"),
         HALF: _("revert leaves it alone; `revert --force` keeps a copy and puts the original back"),

@@ -47,6 +47,15 @@ class Located:
         return tuple(edit for edit in self.edits if edit is not None)
 
 
+def locate_in(base: bytes | None, edits: Sequence[PlannedEdit], disk: bytes) -> Located:
+    """:func:`locate`, where ``base`` is None for a file that our edits added: it is ours as a whole, so a change is one inside."""
+    found = locate(base or b"", edits, disk)
+    if base is not None or all(state in (APPLIED, GONE) for state in found.states):
+        return found
+    states = tuple(GONE if state == GONE else INSIDE for state in found.states)
+    return Located(states, disk, (None,) * len(edits))
+
+
 def locate(base: bytes, edits: Sequence[PlannedEdit], disk: bytes) -> Located:
     """Find each of ``edits``, which were applied to ``base``, in the bytes on disk."""
     parts = tuple(pieces(base, edits))

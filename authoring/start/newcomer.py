@@ -49,10 +49,15 @@ def find_package(folder: Path) -> str:
         packages = [path for path in sorted((real / layout).glob("*")) if _is_package(path) and _may_be(path)]
         if packages:
             return max(packages, key=lambda path: sum(1 for _file in path.rglob("*.py"))).name
+    unpacked = next(iter(sorted(real.glob("*.data/p*lib"))), None)
     raise NoFrameworkError(
         _("no Python package in {path}").format(path=folder),
         why=_("looked for a folder with an __init__.py in it, in src/ and in python/"),
-        todo=_("name the folder that holds the package, or the package folder itself"),
+        todo=_("name the folder that holds the package, or the package folder itself")
+        if unpacked is None
+        else _("an unpacked wheel may hold it in a folder of its own: {path}").format(
+            path=folder / unpacked.relative_to(real)
+        ),
     )
 
 

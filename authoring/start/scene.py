@@ -4,10 +4,12 @@ request id passes. What it gives are ranked candidates, proved to be plannable; 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from authoring.start.signs import ASIDE, SHAPES, WORTH_READING, Shape
+from authoring.start.signs import ASIDE, OURS, REMOTE, REQUEST_ID, SHAPES, TRAINS, WORTH_READING, Shape
+from authoring.start.statements import Statement, last_name, statements
 from authoring.trees import SourceTree, TreeError
 from codemods.errors import ProbePatchError
 from codemods.locate import find_sites
@@ -25,20 +27,25 @@ _PLACEHOLDERS = {
     "after": {"insert": "pass"},
     "around": {"enter": "pass", "finally": "pass"},
 }
+_BY_NAME = re.compile(
+    r"(^|_)(run|call|execute|invoke|rpc)(_|$)"
+)  # functions that run the method whose name they are given
+_METHOD = ("method", "method_name")
 _TWINS = ((None, 1), *((nth, count) for count in range(2, 5) for nth in range(1, count + 1)))  # `nth` of `expect`
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
-_PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A statement that may be the place. ``edit`` is ready and matches exactly once, None where there is nothing to edit (a
-    condition to know of); ``says`` are the signs that spoke for it."""
+    condition to know of); ``says`` are the signs that spoke for it. Of equal scores the one with more ``lean`` comes first: how
+    many of its names speak of the policy, and of training. ``line`` … ``last`` are its lines."""
 
     role: str
     score: int
+    lean: tuple[int, int]
     file: str
     line: int
+    last: int
     symbol: str
     code: str
     says: tuple[str, ...]
@@ -62,18 +69,6 @@ class Scene:
     files: int
     read: int
     unread: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Statement:
-    """A statement with what stands around it, as text."""
-
-    node: ast.stmt
-    file: str
-    symbol: str
-    parameters: tuple[str, ...]
-    around: tuple[str, ...]
-    module: str
 
 
 def search(tree: SourceTree, package: str, side: str) -> Scene:
@@ -103,104 +98,40 @@ def search(tree: SourceTree, package: str, side: str) -> Scene:
 
 
 def _candidates(tree: ast.Module, file: str, side: str) -> Iterator[Candidate]:
-    for statement in _statements(tree, file):
+    for statement in statements(tree, file):
         for shape in SHAPES[side]:
             candidate = _judged(shape, statement)
             if candidate is not None:
                 yield candidate
 
 
-# --- statements with their surroundings ----------------------------------------------------------------------------------
-
-
-def _statements(tree: ast.Module, file: str) -> Iterator[_Statement]:
-    names = {_last(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names |= {
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in ("meta_info", "rid")
-    }
-    module = " ".join(sorted(name for name in names if name))
-    for symbol, function, outer in _functions(tree, "", ()):
-        around = [*outer, *(["async"] if isinstance(function, ast.AsyncFunctionDef) else [])]
-        arguments = function.args
-        parts = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        parameters = tuple(part.arg for part in parts)
-        contexts = _contexts(function)
-        for node, holders in _inside(function.body, (), contexts):
-            yield _Statement(node, file, symbol, parameters, (*around, *holders), module)
-
-
-def _functions(
-    node: ast.AST, outer: str, decorators: tuple[str, ...]
-) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef, tuple[str, ...]]]:
-    """Every function with its qualified name and the decorators that hold for it, those of the functions around it included."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (*_Function, ast.ClassDef)):
-            name = f"{outer}.{child.name}" if outer else child.name
-            own = decorators
-            if isinstance(child, _Function):
-                own = (*decorators, *(ast.unparse(decorator) for decorator in child.decorator_list))
-                yield name, child, own
-            yield from _functions(child, name, own)
-        elif isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
-            yield from _functions(child, outer, decorators)
-
-
-def _contexts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """Names that hold a context manager which is entered elsewhere: ``ctx = torch.no_grad() if …``."""
-    found = {}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            text = ast.unparse(node.value)
-            if "no_grad" in text or "inference_mode" in text:
-                found[node.targets[0].id] = text
-    return found
-
-
-def _inside(
-    body: Sequence[ast.AST], holders: tuple[str, ...], contexts: dict[str, str]
-) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
-    for node in body:
-        if isinstance(node, (*_Function, ast.ClassDef)):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node, holders
-        inner = (*holders, *_holder(node, contexts))
-        for part in _PARTS:
-            yield from _inside(getattr(node, part, ()), inner, contexts)
-
-
-def _holder(node: ast.AST, contexts: dict[str, str]) -> list[str]:
-    if isinstance(node, (ast.For, ast.AsyncFor)):
-        return [f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"]
-    if isinstance(node, (ast.With, ast.AsyncWith)):
-        texts = [ast.unparse(item.context_expr) for item in node.items]
-        return [f"with {contexts.get(text, text)}" for text in texts]
-    return []
-
-
 # --- judging -----------------------------------------------------------------------------------------------------------------
 
 
-def _judged(shape: Shape, statement: _Statement) -> Candidate | None:
-    best: tuple[int, tuple[str, ...]] | None = None
+def _judged(shape: Shape, statement: Statement) -> Candidate | None:
+    best: tuple[int, tuple[int, int], tuple[str, ...]] | None = None
+    known = _known(statement)
     for wanted in _wanted(shape, statement.node):
-        facts = _known(statement) | wanted
+        facts = known | wanted
+        facts["who"] = who = tuple(text for about in _WHO for text in facts.get(about, ()))
         clues = [clue for clue in shape.clues if any(clue.words.search(text) for text in facts.get(clue.about, ()))]
         score = sum(clue.worth for clue in clues)
         if score >= shape.least and (best is None or score > best[0]):
-            best = score, tuple(dict.fromkeys(clue.says for clue in clues))
+            lean = (sum(bool(OURS.search(text)) for text in who), sum(bool(TRAINS.search(text)) for text in who))
+            best = score, lean, tuple(dict.fromkeys(clue.says for clue in clues))
     if best is None:
         return None
+    score, lean, says = best
     node = statement.node
-    return Candidate(
-        shape.role, best[0], statement.file, node.lineno, statement.symbol, _header(node), best[1], edit=None
-    )
+    lines = node.lineno, node.end_lineno or node.lineno
+    return Candidate(shape.role, score, lean, statement.file, *lines, statement.symbol, _header(node), says, edit=None)
 
 
 Facts = dict[str, tuple[str, ...]]
+_WHO = ("path", "name", "target", "owner", "arguments")
 
 
-def _known(statement: _Statement) -> Facts:
+def _known(statement: Statement) -> Facts:
     return {
         "name": (statement.symbol, statement.symbol.rpartition(".")[2]),
         "parameters": statement.parameters,
@@ -217,13 +148,23 @@ def _wanted(shape: Shape, node: ast.stmt) -> Iterator[Facts]:
         test = ast.unparse(node.test)
         if shape.wanted.search(test):
             inner = (one for child in node.body for one in ast.walk(child))
-            yield {"test": (test,), "body": tuple(_last(one.func) for one in inner if isinstance(one, ast.Call))}
+            yield {"test": (test,), "body": tuple(last_name(one.func) for one in inner if isinstance(one, ast.Call))}
     elif shape.about == "target" and any(shape.wanted.search(target) for target in _targets(node)):
         yield {}
     elif shape.about == "callee":
         for call in _calls(node):
-            if shape.wanted.search(_last(call.func)):
-                yield {"callee": (_last(call.func),), "arguments": tuple(_arguments(call))}
+            names = (last_name(call.func), *_by_name(call))
+            if any(shape.wanted.search(name) for name in names):
+                yield {"callee": names, "owner": (ast.unparse(call.func),), "arguments": tuple(_arguments(call))}
+
+
+def _by_name(call: ast.Call) -> Iterator[str]:
+    """The method that a call names for others to run, with ``remote_`` in front: ``group.run_method(method_name="forward")``."""
+    named = [word.value for word in call.keywords if word.arg in _METHOD] or call.args[:1]
+    if _BY_NAME.search(last_name(call.func)):
+        yield from (
+            f"{REMOTE}_{one.value}" for one in named if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        )
 
 
 def _arguments(call: ast.Call) -> Iterator[str]:
@@ -231,7 +172,7 @@ def _arguments(call: ast.Call) -> Iterator[str]:
     for word in call.keywords:
         yield word.arg or ""
     for value in (*call.args, *(word.value for word in call.keywords)):
-        yield _last(value)
+        yield last_name(value)
 
 
 def _calls(node: ast.stmt) -> Iterator[ast.Call]:
@@ -247,14 +188,6 @@ def _targets(node: ast.stmt) -> tuple[str, ...]:
     return (ast.unparse(node.target),) if isinstance(node, ast.AnnAssign) else ()
 
 
-def _last(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Name):
-        return node.id
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
 def _header(node: ast.stmt) -> str:
     return ast.unparse(node).split("\n", 1)[0]
 
@@ -263,7 +196,7 @@ def _header(node: ast.stmt) -> str:
 
 
 def _role(shape: Shape, found: list[Candidate], bases: Bases) -> Role:
-    ranked = sorted(found, key=lambda one: (-one.score, one.file, one.line))
+    ranked = sorted(found, key=lambda one: (-one.score, [-n for n in one.lean], one.file, one.line))
     best = {(one.file, one.symbol): one for one in reversed(ranked)}  # the best of each function
     ranked = [one for one in ranked if best[one.file, one.symbol] is one]
     shown: list[Candidate] = []
@@ -287,7 +220,7 @@ def _with_edit(shape: Shape, one: Candidate, bases: Bases) -> Candidate | None:
         return None
     select = [n for n, definition in enumerate(named, 1) if definition.line <= one.line]
     for verb in shape.verbs:
-        for pattern in _patterns(one.code):
+        for pattern, fields in _patterns(verb, one.code):
             for nth, expect in _TWINS:
                 place = Place(
                     one.file,
@@ -295,27 +228,46 @@ def _with_edit(shape: Shape, one: Candidate, bases: Bases) -> Candidate | None:
                     {"nth": select[-1]} if len(named) > 1 and select else {},
                     nth,
                     expect,
-                    {verb: pattern, **_PLACEHOLDERS[verb]},
+                    {verb: pattern, **fields},
                     "",
                 )
                 edit = Edit(one.role, "", VERBS[verb], (place,), None, True, "")
-                if _lines(target, edit, place) == [one.line]:
+                lines = _lines(target, edit, place)
+                if len(lines) == 1 and one.line <= lines[0] <= one.last:
                     return replace(one, edit=edit)
     return None
 
 
-def _patterns(code: str) -> Iterator[str]:
-    """The statement as it stands when it is short, else with its arguments elided; then as it stands whatever its length."""
+def _patterns(verb: str, code: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The statement as it stands when it is short, else with its arguments elided; then as it stands whatever its length.
+    Of an id that is made within the call: the expression that makes it."""
+    if verb == "replace_expression":
+        yield from ((made, {"with": f"str({made})"}) for made in _made(code))
+        return
     if len(code) > _SHORT:
         short = _elided(code)
         if short is not None:
-            yield short
-    yield code
+            yield short, _PLACEHOLDERS[verb]
+    yield code, _PLACEHOLDERS[verb]
+
+
+def _made(code: str) -> Iterator[str]:
+    """The expressions by which a call of the statement makes a request's id on the spot: ``request_id=uuid4().hex``."""
+    for call in _calls(_statement(code)):
+        for word in call.keywords:
+            if REQUEST_ID.search(word.arg or "") and any(isinstance(one, ast.Call) for one in ast.walk(word.value)):
+                yield ast.unparse(word.value)
+
+
+def _statement(code: str) -> ast.stmt:
+    (node,) = syntax(f"async def f():\n    {code}").body[0].body  # type: ignore[attr-defined]
+    assert isinstance(node, ast.stmt)
+    return node
 
 
 def _elided(code: str) -> str | None:
     try:
-        (node,) = syntax(f"async def f():\n    {code}").body[0].body  # type: ignore[attr-defined]
+        node = _statement(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     value = getattr(node, "value", None)

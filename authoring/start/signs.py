@@ -21,7 +21,8 @@ def _words(*words: str) -> re.Pattern[str]:
 class Clue:
     """A sign, and what it is worth; negative ones speak against a place. ``about``: callee, name (of the function or its class),
     arguments, parameters, around (loops and ``with`` statements), module (a log-prob is computed in the file), path, test
-    (the condition of an ``if``), target (what is assigned to)."""
+    (the condition of an ``if``), target (what is assigned to), who (whose pass it is: the path, the name, the target, what is
+    called and what is handed on)."""
 
     about: str
     words: re.Pattern[str]
@@ -48,11 +49,14 @@ _FORWARD = (
     r"^infer_batch$",
     r"^(actor|policy)$|^((actor|policy)_)?(model|module|net|engine)$",
 )
+REMOTE = "remote"
+"""The word in front of a method's name where a call hands that on as a string: ``run_method(method_name="forward")``."""
 _ENTRY = (
     rf"(^|_)(compute|get|calc\w*|forward|recompute|old|actor)\w*_{_LOG_PROB}",
-    r"^infer_batch$",
+    r"(^|_)infer_batch$",
     r"^forward_only\w*$",
 )
+_REMOTE_ENTRY = rf"(^|_)({REMOTE}|dispatch)_forward$"
 _BUILDS = (
     r"get_data_iterator",
     r"(micro|mini|dynamic)_?batch",
@@ -61,35 +65,59 @@ _BUILDS = (
     r"make\w*iterator",
 )
 _DATA = r"^(\w*data|\w*batch(es)?|data_iterator|experiences?|samples?|sequences|\w*input_ids|\w*completion_ids|inputs)$"
+REQUEST_ID = _words(r"^(request_id|rid|req_id|trace_id|uid)$")
 _OTHER = r"critic|reward|value_model|(^|_|/)(sft|dpo|kto|orm|prm|rm|distill\w*|teacher)(_|/|\.|$)"
+OURS = _words(r"(?<!ray)actor|policy", rf"(^|[_.])old_(\w+_)?{_LOG_PROB}")
+TRAINS = _words(r"(^|[_./])train")
+_THEIRS = _words(
+    r"(?<!rollout)(^|[_./])ref[_.]",
+    r"(?<!p)reference",
+    r"critic(?!al)|teacher|reward_?model|value_?model|initial_model",
+    rf"base_(\w+_)?{_LOG_PROB}",
+)
 _AGAINST = (
     Clue("path", _words(_OTHER, r"(^|/)(experimental|examples?|legacy|diffusion)(/|_)"), -3, _("another model's file")),
     Clue(
         "name",
-        _words(_OTHER, r"(^|_)(ref|reference|loss|train\w*_step|update|backward_step)(_|$)"),
+        _words(_OTHER, r"(^|_)(loss|train\w*_step|update|backward_step)(_|$)"),
         -3,
         _("another pass"),
     ),
+    Clue(
+        "name",
+        _words(r"(^|[_.])eval(uate|uation)?(_|\.|$)", r"(^|[_.])(infer|generate)(_(stream|full|one)\w*|_async)?$"),
+        -4,
+        _("no training pass"),
+    ),
+    Clue(
+        "path", _words(r"(^|[/_])(infer(ence)?|eval(uat\w+)?|serv(e|ing)|deploy)(_|/|\.)"), -3, _("a file of inference")
+    ),
+    Clue("who", OURS, 2, _("the policy's")),
+    Clue("who", _THEIRS, -4, _("another model's pass")),
 )
 _COMPUTES = Clue("module", _words(_LOG_PROB, "log_softmax"), 2, _("the file computes log-probs"))
 _NO_GRAD = Clue("around", _words("no_grad", "inference_mode"), 2, _("without gradients"))
 _MICRO = Clue("around", _words(r"^for .*(micro|mini|batch|chunk)"), 2, _("in a loop over batches"))
+_BEHIND = Clue("arguments", _words("(^|_)logits(_chunk)?$"), -4, _("behind the forward already"))
 
 _TRAIN = (
     Shape(
         TRIM,
         "callee",
-        _words(*_ENTRY, *_BUILDS),
+        _words(*_ENTRY, _REMOTE_ENTRY, *_BUILDS),
         (
-            Clue("callee", _words(*_ENTRY), 4, _("starts the log-prob pass")),
-            Clue("callee", _words(*_BUILDS), 3, _("puts batches together")),
+            Clue("callee", _words(*_ENTRY, _REMOTE_ENTRY), 4, _("starts the log-prob pass")),
+            Clue(
+                "callee", _words(*(rf"^(?!.*{_LOG_PROB}).*({word})" for word in _BUILDS)), 3, _("puts batches together")
+            ),
             Clue("name", _words(_LOG_PROB), 3, _("its name speaks of log-probs")),
             Clue("arguments", _words(_DATA), 2, _("takes the data")),
             Clue("parameters", _words(_DATA), 1, _("gets the data")),
             Clue("target", _words(_LOG_PROB), 2, _("what it gives are log-probs")),
             Clue("around", _words(r"^for .*(micro|mini)"), -2, _("inside the forward already")),
-            Clue("arguments", _words("(^|_)logits$"), -4, _("behind the forward already")),
+            _BEHIND,
             Clue("parameters", _words("(^|_)logits$"), -4, _("behind the forward already")),
+            Clue("around", _words("no_grad", "inference_mode"), 1, _("without gradients")),
             *_AGAINST,
         ),
         ("before",),
@@ -109,6 +137,7 @@ _TRAIN = (
             Clue("name", _words(r"(^|\.|_)(forward|infer)"), 1, _("its name speaks of the forward")),
             Clue("target", _words(_LOG_PROB), 2, _("what it gives are log-probs")),
             Clue("arguments", _words(r"^(input_ids|sequences)$"), 1, _("takes token ids")),
+            _BEHIND,
             _NO_GRAD,
             _MICRO,
             _COMPUTES,
@@ -139,7 +168,7 @@ _TRAIN = (
             r"(^|_)generate(_|$)", r"^post$", r"add_request", r"^\w*(Token|Generat|Rollout|Agent)\w*Output$", r"uuid4"
         ),
         (
-            Clue("arguments", _words(r"^(request_id|rid|req_id|trace_id|uid)$"), 4, _("hands a request id on")),
+            Clue("arguments", REQUEST_ID, 4, _("hands a request id on")),
             Clue("target", _words(r"request_id|\brid\b|req_id"), 3, _("makes a request id")),
             Clue("callee", _words(r"(^|_)generate(_|$)", r"^post$", r"add_request"), 2, _("asks the engine")),
             Clue("callee", _words(r"Output$"), 2, _("the engine's answer")),
@@ -166,7 +195,7 @@ _TRAIN = (
             ),
             Clue("path", _words(r"(^|/)(tools?|reward\w*|judge|eval\w*)(/|_)", _OTHER), -4, _("no sampling")),
         ),
-        ("after", "before"),
+        ("replace_expression", "after", "before"),
         7,
         _("3. request id: where a sample's request meets the engine"),
     ),

@@ -71,7 +71,8 @@ def _head(subject: Subject) -> Iterator[str]:
     yield from _comment(
         _(
             "A start for {framework} {version}. Below `edits:` stand places found by their shape, ranked by score; none is "
-            "presumed to be the right one. Look at them, take the `# ` off one, write your code in place of `pass`; then "
+            "presumed to be the right one. Look at them, take the `# ` off one, write your code in place of `pass` (or of "
+            "`str(…)`, where an id is made within a call); then "
             "`probepatch recipe check FILE` and `probepatch diff {checkout} --recipe-file FILE`."
         ).format(
             framework=framework,

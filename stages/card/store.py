@@ -14,6 +14,8 @@ from typing import Any
 from codemods.errors import RefusedError, UsageError
 from locales import _
 from stages.card.card import Card, CardError
+from stages.card.schema import card_schema
+from stages.card.shape import problems
 
 NAME = "task_card.json"
 _LARGEST = 16 << 20  # bytes
@@ -47,7 +49,11 @@ def read_card(path: Path) -> Card:
         raise RefusedError(_("{path} cannot be read").format(path=path), why=error.strerror) from error
     except (ValueError, RecursionError) as error:
         raise CardError(_("the task card is no JSON"), where=str(path), why=str(error)[:200]) from error
-    return Card.read(data)
+    card = Card.read(data)
+    wrong = next(problems(card_schema(), data), None)
+    if wrong is not None:
+        raise CardError(_("the task card is not of its form"), where=str(path), why=wrong)
+    return card
 
 
 def _no_constant(text: str) -> Any:

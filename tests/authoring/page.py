@@ -2,6 +2,8 @@
 
     python -m tests.authoring.page          fill the page with what the commands print now
 
+The last section is about a framework whose wheel is built for one Python alone; its commands stand in blocks of kind text.
+
 A block that begins with ``# file: NAME`` is a file to make. In a console block a line behind ``$ `` is a command, the rest its
 output; a line of one ``…`` stands for any lines left out. ``<!-- take: FILE EDIT -->`` takes the ``#`` from that edit's candidate.
 """
@@ -23,6 +25,8 @@ from tests.verl.wheels import unpack, wheel
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "authoring.md"
 TREES = {"verl-0.8.0": "0.8.0", "verl-0.9.1": "0.9.1"}
+UNKNOWN = "\n## A framework that nobody knows\n"
+UNKNOWN_PYTHON = (3, 11)
 _BLOCK = re.compile(r"```(console|yaml|python)\n(.*?)```\n|<!-- take: (\S+) (\S+) -->\n", re.DOTALL)
 _ANY = "…"
 
@@ -39,6 +43,17 @@ class Ran:
 def prepare(folder: Path) -> None:
     for name, version in TREES.items():
         unpack("verl", version, folder / name)
+
+
+def prepare_unknown(folder: Path) -> None:
+    unpack("openrlhf", "0.11.2", folder / "wheel")
+    (folder / "wheel/openrlhf-0.11.2.data/purelib").rename(folder / "OpenRLHF")
+
+
+def parts(page: str) -> tuple[str, str]:
+    """The page up to its last section, and that section with its commands to be run, too."""
+    known, head, unknown = page.partition(UNKNOWN)
+    return known, head + unknown.replace("```text\n", "```console\n")
 
 
 def run(page: str, folder: Path) -> Iterator[Ran]:
@@ -113,7 +128,17 @@ def filled(page: str, folder: Path) -> str:
     return page
 
 
-if __name__ == "__main__":
+def _write() -> None:
+    known, unknown = parts(PAGE.read_text("utf-8"))
     with tempfile.TemporaryDirectory() as place:
         prepare(Path(place))
-        PAGE.write_text(filled(PAGE.read_text("utf-8"), Path(place)), "utf-8")
+        known = filled(known, Path(place))
+    if sys.version_info[:2] == UNKNOWN_PYTHON:
+        with tempfile.TemporaryDirectory() as place:
+            prepare_unknown(Path(place))
+            unknown = filled(unknown, Path(place))
+    PAGE.write_text(known + unknown.replace("```console\n", "```text\n"), "utf-8")
+
+
+if __name__ == "__main__":
+    _write()

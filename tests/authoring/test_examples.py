@@ -70,6 +70,18 @@ def test_everything_is_tried_of_an_example(recipe):
     assert found["recipes"][0]["examples"][0]["where"] == f"{path}:9"
 
 
+def test_the_sum_says_what_the_exit_code_says(recipe, tmp_path):
+    fine, bare = recipe(NOTE, NOTED), recipe(NOTE, name="bare.yaml")
+    (tmp_path / "broken.yaml").write_text("recipe: x\nedits:\n")
+    done = run("recipe", "test", fine, bare)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "1 of 1 example holds; 1 recipe has no example")
+    done = run("recipe", "test", tmp_path / "broken.yaml")
+    assert (done.returncode, done.stdout) == (4, "1 recipe could not be read\n")
+    done = run("recipe", "test", fine, tmp_path / "broken.yaml", bare)
+    last = "1 of 1 example holds; 1 recipe has no example; 1 recipe could not be read"
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (4, last)
+
+
 def test_markers_may_be_shown_or_left_out(recipe):
     shown = NOTED.replace("probe.note()\n", "probe.note()  # probepatch: r/note\n")
     assert results(recipe(NOTE, shown)) == results(recipe(NOTE, NOTED))
@@ -194,7 +206,7 @@ def test_what_cannot_compile_here_is_not_blamed_on_the_edit(recipe):
     example = NOTED.replace("return 1", "return 1 1")
     found = run_examples(load_recipe(recipe(NOTE, example)))
     assert "cannot be parsed" in found.runs[0].checks[0].why
-    broken = NOTE.replace("probe.note()", "'probe.note('")
+    broken = NOTE.replace("probe.note()", "nonlocal anything")  # parses by itself, and compiles nowhere at the top
     (checks,) = results(recipe(broken, NOTED))
     assert "failed" in checks.values()
 

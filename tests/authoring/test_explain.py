@@ -114,6 +114,11 @@ def test_a_folder_without_git(tmp_path):
     answer("apply", "apply", tmp_path, "--recipe-file", tmp_path / "r.yaml")
     found = explain(tmp_path, "m.py", "y = f(x)")
     assert (found["owner"], shares(found)) == ("before", [("r/a", "indent")])
+    shown = run("recipe", "explain", tmp_path, "m.py:5").stdout
+    assert (
+        "the line is older than our edits\nedits of ours have a share in it:\n\n  r/a\n    did    moved the line"
+        in shown
+    )
     assert shares(explain(tmp_path, "m.py", "stop()")) == [("r/a", "line")]
     assert ("r/b", "line") in shares(explain(tmp_path, "m.py", "note()"))
     (tmp_path / "m.py").write_text((tmp_path / "m.py").read_text() + "z = 1\n")

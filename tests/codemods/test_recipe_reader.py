@@ -11,6 +11,7 @@ import pytest
 from codemods.catalogue import catalogue, frameworks
 from codemods.recipe_reader import RECIPES, load_heading, load_recipe
 from codemods.schema import recipe_schema
+from codemods.snippets import check_snippet
 from codemods.yamlfile import RecipeError
 
 GOOD = """\
@@ -66,7 +67,47 @@ WRONG = {
     "no-verb": (GOOD.replace(EDIT, "  - {id: a, file: m.py}"), "exactly one verb, here are 0"),
     "foreign-key": (GOOD.replace("insert:", "item: 'x', insert:"), "`before` has no key `item`"),
     "verb-incomplete": (GOOD.replace(', insert: "tap($X)"', ""), "needs the key `insert`"),
-    "same-id": (GOOD.replace(EDIT, EDIT + "\n" + EDIT), "two edits are called `a`"),
+    "same-id": (GOOD.replace(EDIT, EDIT + "\n" + EDIT), ":8", "two edits are called `a`", "the first one", ":7"),
+    "unquoted-range": (GOOD.replace('">=0.7,<0.10"', ">=0.7"), ":4", "not valid YAML", "in quotes", '">=0.7"'),
+    "unquoted-not": (GOOD.replace('">=0.7,<0.10"', "!=0.7, <1"), "in quotes"),
+    "one-version": (GOOD.replace(">=0.7,<0.10", "0.11.2"), "no version range", 'write "==0.11.2"'),
+    "code": (GOOD.replace("tap($X)", "tap($X"), ":7", "no Python code for `insert`", "line 1 of the code, `tap($X`"),
+    "code-of-a-block": (
+        GOOD.replace(EDIT, "  - id: a\n    file: m.py\n    body_end: |\n      x = 1\n      y = = 2"),
+        ":9",
+        "line 2 of the code, `y = = 2`",
+    ),
+    "code-of-a-table": (
+        GOOD.replace(EDIT, "  - id: a\n    file: m.py\n    in: f\n    around_body:\n      finally: f("),
+        ":11",
+        "no Python code for `finally`",
+    ),
+    "code-of-a-variant": (
+        GOOD.replace(EDIT, '  - {id: a, file: m.py, before: "f()", insert: "x =", any_of: [{in: f}, {in: g}]}'),
+        "no Python code for `insert`",
+    ),
+    "item": (
+        GOOD.replace("before:", "with_item:")
+        .replace("insert:", "item:")
+        .replace("go(", "with go(")
+        .replace('$X)", i', '$X):", i')
+        .replace("tap($X)", "tap($X"),
+        "no Python code for `item`",
+        "tap($X",
+    ),
+    "two-arguments": (
+        GOOD.replace("before:", "set_argument:").replace("insert:", "argument:").replace("tap($X)", "a=1, b=2"),
+        "one `name=expression`",
+    ),
+    "expression": (
+        GOOD.replace("before:", "replace_expression:").replace("insert:", "with:").replace("tap($X)", "a = 1"),
+        "no Python code for `with`",
+    ),
+    "decorator": (GOOD.replace('before: "go($X)", insert: "tap($X)"', 'decorator: "@tap("'), "for `decorator`"),
+    "method": (GOOD.replace('before: "go($X)", insert: "tap($X)"', 'add_method: "x = 1"'), "one function"),
+    "import": (GOOD.replace('in: f, before: "go($X)", insert: "tap($X)"', 'add_import: "x"'), "one import"),
+    "header-without-colon": (GOOD.replace("go($X)", "with go($X)"), "a header ends with `:`"),
+    "finally-missing": (GOOD.replace("before:", "around:").replace("insert:", "enter:"), "`finally`", "add `finally:`"),
     "no-edits": (GOOD.replace("edits:\n" + EDIT, "edits: []"), "no edit"),
     "dot-dot": (GOOD.replace("m.py", "../m.py"), "../m.py", "inside the checkout"),
     "absolute": (GOOD.replace("m.py", "/etc/passwd"), "inside the checkout"),
@@ -88,7 +129,11 @@ WRONG = {
     "empty": ("", "empty"),
     "binary": (b"\xff\xfe\x00\x01", "not valid YAML"),
     "huge": ("# " + "x" * 1_100_000, "larger than"),
-    "unknown-payload": (GOOD.replace(EDIT, "  - {id: a, file: m.py, add_file: gone.py}"), "no payload `gone.py`"),
+    "unknown-payload": (
+        GOOD.replace(EDIT, "  - {id: a, file: m.py, add_file: gone.py}"),
+        "no payload `gone.py`",
+        "belongs into `payloads/` beside the recipe",
+    ),
     "payload-outside": (GOOD.replace(EDIT, "  - {id: a, file: m.py, add_file: ../verl/framework.yaml}"), "inside"),
     "parameter-without-env": (GOOD + "parameters: {a: {type: int, help: h}}\n", "`env` is missing"),
     "parameter-bad-env": (GOOD + "parameters: {a: {type: int, env: a b, help: h}}\n", "UPPER_CASE"),
@@ -120,6 +165,32 @@ def test_a_missing_recipe_a_folder_and_a_device(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/zero")):
         with pytest.raises(RecipeError, match="no regular file"):
             load_recipe(path)
+
+
+def test_a_payload_has_to_be_python(tmp_path: Path) -> None:
+    (tmp_path / "payloads").mkdir()
+    (tmp_path / "payloads" / "p.py").write_text("x = 1\ndef f(:\n    pass\n")
+    error = refusal(tmp_path, GOOD.replace(EDIT, "  - {id: a, file: m.py, add_file: p.py}"))
+    assert "line 2" in (error.why or "")
+
+
+CODE = [
+    ("before", "insert", "return tap($X)\nawait $X"),
+    ("before", "insert", "    x = '''\n'''\n    yield x"),
+    ("before", "insert", "try:\n    tap()\nexcept A, B:\n    pass"),
+    ("before", "insert", "type Pair[T = int] = tuple[T, T]"),
+    ("body_start", "body_start", "# only a comment"),
+    ("with_item", "item", "tap({}, $X) as y"),
+    ("set_argument", "argument", "key=lambda: {}"),
+    ("replace_expression", "with", "yield $X"),
+    ("decorator", "decorator", "@tap(1)"),
+    ("add_method", "add_method", "@property\nasync def f(self): ..."),
+]
+
+
+@pytest.mark.parametrize(("verb", "key", "code"), CODE)
+def test_code_that_fits_its_place_is_valid_in_newer_syntax_too(verb: str, key: str, code: str) -> None:
+    check_snippet(verb, key, code)
 
 
 def test_a_payload_has_a_limit(tmp_path: Path) -> None:

@@ -304,5 +304,5 @@ def test_changed_inside_stops_a_plan(plain: PlainTree) -> None:
     apply(plain, {"pkg/a.py": [after_line(MODULE, 1, b"    tap_value(x)\n")]})
     path.write_bytes(path.read_bytes().replace(b"tap_value(x)", b"tap_value(x, 2)"))
     assert states(plain) == [("e", "inside")]
-    with pytest.raises(FindingError, match="r/e is inside"):
+    with pytest.raises(FindingError, match="r/e is changed inside"):
         apply(plain, {"pkg/a.py": [after_line(MODULE, 2, TAP, name="two/e")]})

@@ -165,7 +165,7 @@ def test_what_stands_elsewhere_is_not_gone(plain: PlainTree, how: str, mark: byt
     mine = moved(path.read_bytes(), how)
     path.write_bytes(mine)
     assert [edit.state for edit in status(plain).edits] == ["inside"]
-    with pytest.raises(FindingError, match="r/e is inside"):
+    with pytest.raises(FindingError, match="r/e is changed inside"):
         apply(plain, {PATH: [after_line(F, 5, block)]})
     assert revert(plain).refused and path.read_bytes() == mine
     assert [edit.state for edit in status(plain).edits] == ["inside"], "the record is kept"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.errors import FindingError
 from patch_ledger.revert import revert
 from patch_ledger.status import status
 from patch_ledger.threeway import locate
@@ -125,12 +126,124 @@ def test_another_version_of_the_file_is_gone_not_inside(plain: PlainTree) -> Non
     assert path.read_bytes() == other
 
 
-def test_an_added_file_with_users_lines_keeps_them(plain: PlainTree) -> None:
-    apply(plain, {"pkg/payload.py": [insertion(0, b"X = 1\n", name="r/f")]})
+def test_an_added_file_that_was_changed_stays_as_a_whole_and_force_removes_it(plain: PlainTree) -> None:
+    added = {"pkg/payload.py": [insertion(0, b"X = 1\n", name="r/f")]}
+    apply(plain, added)
     path = plain.root / "pkg/payload.py"
-    path.write_bytes(path.read_bytes() + b"mine = 2\n")
-    revert(plain)
-    assert path.read_bytes() == b"mine = 2\n"
+    mine = path.read_bytes() + b"mine = 2\n"
+    path.write_bytes(mine)
+    assert state(plain) == "inside" and "removes it" in status(plain).edits[0].todo
+    receipt = revert(plain)
+    assert receipt.txn == "" and path.read_bytes() == mine
+    assert "which we added" in receipt.refused[0].why and "--force" in receipt.refused[0].why
+    assert "+mine = 2" in receipt.refused[0].details
+    with pytest.raises(FindingError, match="changed inside") as caught:
+        apply(plain, added)
+    assert "--force" in (caught.value.todo or "")
+    receipt = revert(plain, force=True)
+    assert not path.exists() and [Path(copy).read_bytes() for copy in receipt.saved] == [mine]
+    assert status(plain).edits == ()
+    apply(plain, added)
+    assert path.read_bytes() == b"X = 1\n"
+
+
+IMPORT, CALL, OTHER = b"import payload\n", b"    payload.tap(x)\n", b"    print(x)\n"
+
+
+def with_helpers(tree: PlainTree) -> Path:
+    """Two taps, one of which needs the import, which needs the payload; and a recipe that has nothing to do with it."""
+    files = {
+        PATH: [
+            insertion(0, IMPORT, name="r/import", shared=True),
+            after_line(MODULE, 1, CALL, name="r/tap", order=(0, 1)),
+            after_line(MODULE, 2, OTHER, name="r/other", order=(0, 2)),
+        ],
+        "pkg/b.py": [insertion(0, IMPORT, name="r/import-b", shared=True)],
+        "payload.py": [insertion(0, b"def tap(x):\n    pass\n", name="r/payload")],
+        "pkg/c.py": [insertion(0, IMPORT, name="two/import", shared=True)],
+    }
+    apply(tree, files)
+    path = tree.root / PATH
+    path.write_bytes(path.read_bytes().replace(b"payload.tap(x)", b"payload.tap(x, 1)"))
+    return path
+
+
+def test_what_an_edit_that_stays_needs_stays_too(plain: PlainTree) -> None:
+    path = with_helpers(plain)
+    receipt = revert(plain)
+    assert {(refusal.edit, refusal.state) for refusal in receipt.refused} == {
+        ("r/tap", "inside"),
+        ("r/import", "needed"),
+        ("r/payload", "needed"),
+    }
+    assert "r/tap stays and uses `payload`" in next(r.why for r in receipt.refused if r.edit == "r/import")
+    assert path.read_bytes() == IMPORT + MODULE.replace(b"(x):\n", b"(x):\n    payload.tap(x, 1)\n", 1)
+    assert (plain.root / "payload.py").is_file() and (plain.root / "pkg/b.py").read_bytes() == MODULE
+    path.write_bytes(path.read_bytes().replace(b"(x, 1)", b"(x)"))
+    assert not revert(plain).refused
+    assert path.read_bytes() == MODULE and not (plain.root / "payload.py").exists()
+
+
+def test_a_helper_asked_for_by_name_goes_with_a_warning(plain: PlainTree) -> None:
+    path = with_helpers(plain)
+    receipt = revert(plain, edit="r/payload")
+    assert not receipt.refused and not (plain.root / "payload.py").exists()
+    assert any("r/import" in note and "will not run" in note for note in receipt.notes)
+    assert IMPORT in path.read_bytes()
+
+
+def test_with_force_nothing_stays_for_the_sake_of_another(plain: PlainTree) -> None:
+    path = with_helpers(plain)
+    receipt = revert(plain, force=True)
+    assert not receipt.refused and path.read_bytes() == MODULE and not (plain.root / "payload.py").exists()
+
+
+def test_names_of_the_file_itself_hold_nothing_back(plain: PlainTree) -> None:
+    """`x` and `y` are the function's own, whoever sets them again."""
+    path = patched(
+        plain,
+        after_line(MODULE, 1, b"    x = x * 2\n", name="r/double"),
+        after_line(MODULE, 1, b"    began = 3\n", name="r/begin", order=(0, 1)),
+        after_line(MODULE, 2, b"    tap(x, y, began)\n", name="r/tap", order=(0, 2)),
+    )
+    path.write_bytes(path.read_bytes().replace(b"tap(x,", b"tap(x, 1,"))
+    assert [refusal.edit for refusal in revert(plain).refused] == ["r/tap", "r/begin"]
+
+
+def test_status_tells_the_line_where_an_edit_stands_now(plain: PlainTree) -> None:
+    path = patched(
+        plain,
+        insertion(0, b"\nimport one\nimport two\n", name="r/import"),
+        after_line(MODULE, 2, TAP, order=(0, 1)),
+        after_line(MODULE, 6, b"    tap_other(x)\n", name="r/other", order=(0, 2)),
+    )
+
+    def lines() -> dict[str, int]:
+        return {edit.edit: edit.line for edit in status(plain).edits}
+
+    def found(text: bytes) -> int:
+        return path.read_bytes().split(b"\n").index(text) + 1
+
+    wanted = {"import": b"import one", "e": TAP.rstrip(b"\n"), "other": b"    tap_other(x)"}
+    assert lines() == {name: found(text) for name, text in wanted.items()}
+    path.write_bytes(b"# mine\n" * 3 + path.read_bytes())
+    assert lines() == {name: found(text) for name, text in wanted.items()}
+    path.write_bytes(path.read_bytes().replace(b"tap_other(x)", b"tap_other(x, 2)"))
+    assert lines()["other"] == found(b"    tap_other(x, 2)")
+
+
+def test_one_appended_line_counts_as_one(plain: PlainTree) -> None:
+    base = b"".join(b"x%d = 1\n\n" % n for n in range(200))
+    (plain.root / PATH).write_bytes(base)
+    apply(plain, {PATH: [after_line(base, 1, TAP)]})
+    path = plain.root / PATH
+    for mine, counts in ((b"mine = 1\n", (1, 0)), (b"mine = 1", (1, 0))):
+        path.write_bytes(path.read_bytes() + mine)
+        receipt = revert(plain)
+        assert receipt.proof is not None
+        assert (receipt.proof.files[0].added, receipt.proof.files[0].removed) == counts
+        path.write_bytes(base)
+        apply(plain, {PATH: [after_line(base, 1, TAP)]})
 
 
 @pytest.mark.parametrize("size", [20_000])

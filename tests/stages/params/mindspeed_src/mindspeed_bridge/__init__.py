@@ -1,0 +1,1 @@
+"""A second source of bridges, beside the first."""
