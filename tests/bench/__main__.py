@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tests.bench import versions
+from tests.bench import versions, weights
 from tests.bench.aims import judge
 from tests.bench.clock import Launcher
 from tests.bench.jobs import AST_GREP, ROOT, groups
@@ -67,9 +67,11 @@ def _run(console: Console, git: str, count: int, crowd_size: int) -> Report:
             fewer = max(count // 3, 1)
             task = progress.add_task("versions", total=versions.jobs_of(by_version, fewer))
             found = versions.measure(launcher, by_version, fewer, lambda: progress.advance(task))
+            task = progress.add_task("weights", total=4 * (fewer + 1))
+            of_weights = weights.measure(launcher, weights.build(scratch), fewer, lambda: progress.advance(task))
     aims = judge(results, [scene.name for scene in scenes], crowd.name)
-    part = versions.section(by_version, found)
-    return Report(describe(git), count, load, RELEASES, crowd.name, results, stages, likeness, aims, part)
+    parts = versions.section(by_version, found), weights.section(of_weights)
+    return Report(describe(git), count, load, RELEASES, crowd.name, results, stages, likeness, aims, *parts)
 
 
 def _show(console: Console, report: Report) -> None:
@@ -80,7 +82,7 @@ def _show(console: Console, report: Report) -> None:
         for row in rows(report, scene):
             grid.add_row(*row)
         console.print(grid)
-    console.print(report.versions, markup=False)
+    console.print(report.versions, report.weights, markup=False)
     grid = Table(title="aims", title_justify="left")
     for heading in ("aim", "median", "fastest", ""):
         grid.add_column(heading)

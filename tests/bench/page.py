@@ -22,7 +22,7 @@ AT_EXIT = "taking everything down at exit, and what no clock saw"
 @dataclass(frozen=True)
 class Report:
     """One run of the benchmark. ``releases`` maps verl's versions to recipes; ``load`` are load averages over a minute, from before
-    the first round to after the last; ``versions`` is a part of the page that was written already."""
+    the first round to after the last; ``versions`` and ``weights`` are parts of the page that were written already."""
 
     machine: Mapping[str, str]
     rounds: int
@@ -34,6 +34,7 @@ class Report:
     likeness: Mapping[str, Mapping[str, Likeness]]
     aims: Sequence[Aim]
     versions: str
+    weights: str
 
     @property
     def alone(self) -> str:
@@ -85,6 +86,7 @@ def write(report: Report) -> str:
         shares=_shares(report),
         stages=_stages(report),
         versions=report.versions,
+        weights=report.weights,
         likeness=_likeness(report),
     )
 

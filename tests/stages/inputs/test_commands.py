@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from stages.card.card import PERMISSIONS
 from stages.card.evidence import record
+from stages.card.permissions import permit
 from stages.card.store import changing, read_card
 from tests.cli.test_commands import answer, contents
-from tests.cli.test_shell import run
+from tests.cli.test_shell import ROOT, run
 from tests.stages.inputs.reading import SCRIPTS
 
 GOOD = ("--sglang-disable-cuda-graph --sglang-disable-radix-cache --sglang-chunked-prefill-size -1 --data-pad-size-multiplier 1"
@@ -20,6 +22,7 @@ GOOD = ("--sglang-disable-cuda-graph --sglang-disable-radix-cache --sglang-chunk
         " --get-mismatch-metrics --custom-tis-function-path a.b")  # fmt: skip
 ENV = '{"env_vars":{"DUMP_ON":"1","PROMPTS_ONLY":"1","TORCHDYNAMO_DISABLE":"1","PYTHONPATH":"/work/slime"}}'
 ALIGNED = f"#!/bin/bash\nray job submit --runtime-env-json='{ENV}' -- python3 train.py {GOOD}\n"
+BOMB = b"b0: &b0 {a: 1}\n" + b"".join(b"b%d: &b%d {a: *b%d, b: *b%d}\n" % (n, n, n - 1, n - 1) for n in range(1, 40))
 
 
 @pytest.fixture
@@ -53,14 +56,7 @@ def card(tmp_path: Path) -> Path:
         path,
     )
     with changing(path) as found:
-        for name in (
-            "STOP_RUNNING_SERVICES",
-            "EDIT_TARGET_CODE",
-            "RUN_DUMP_JOB",
-            "CLEAN_APPROVED_DIRS",
-            "RESTORE_CODE",
-        ):
-            found.data["permissions"][f"AUTH_{name}"] = {"granted": True, "at": "now", "scope": "test"}
+        permit(found, dict.fromkeys(PERMISSIONS, True), "a test")
         for stage in (1, 3):
             record(found, stage, True, "done")
     return path
@@ -138,7 +134,7 @@ def test_the_whole_round_in_git(scripts, git):
     assert {edit["state"] for edit in states} == {"applied"}
     assert {edit["path"] for edit in states} == {"slime.sh", "vime.sh"}  # the first script's edits stayed
     names = {edit["edit"] for edit in states}
-    assert {"slime-sh-balance-data", "slime-sh-dump-on", "vime-sh-dump-on"} <= names
+    assert {"slime-sh-balance-data", "slime-sh-dump-on", "vime-sh-runtime-env-json"} <= names
     after = answer("inputs-check", "inputs", "check", scripts / "slime.sh", code=1)["counts"]
     assert after["FAIL"] == 0
 
@@ -213,7 +209,7 @@ def test_the_baseline(scripts):
         ("list.yaml", b"- 1\n", 1),
         ("other.yaml", b"a: 1\n", 1),
         ("deep.json", b'{"a":' * 5000 + b"1" + b"}" * 5000, 1),
-        ("bomb.yaml", b"a: &a [x]\n" + b"".join(b"b%d: &b%d {a: *b%d, b: *b%d}\n" % (n, n, n - 1, n - 1) if n else b"b0: &b0 {a: 1}\n" for n in range(40)), 1),
+        ("bomb.yaml", BOMB, 1),
         ("program.py", b"print()\n", 1),
         ("latin.sh", b"# caf\xe9\npython3 train.py --x\n", 1),
         ("loop.sh", b"source loop.sh\n", 1),
@@ -245,27 +241,10 @@ def test_called_wrongly(tmp_path, scripts):
         assert (done.returncode, said in done.stderr) == (2, True), (arguments, done.stderr)
 
 
-def test_help_is_quick_to_import():
+def test_the_commands_import_nothing_heavy():
     done = run("inputs", "--help")
     assert "check" in done.stdout and "fix" in done.stdout
-    code = "import sys; from commands import inputs, inputs_check, inputs_fix; print([m for m in ('libcst', 'ruamel', 'rich', 'git', 'stages.inputs.run') if m in sys.modules])"
-    import subprocess
-    import sys
-
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
-    )
+    names = ("libcst", "ruamel", "rich", "stages.inputs.run")
+    code = f"import sys; from commands import inputs, inputs_check, inputs_fix; print([m for m in {names} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
-
-
-def test_a_locked_tree_is_refused(scripts):
-    import fcntl
-
-    answer("inputs-fix", "inputs", "fix", scripts / "vime.sh")
-    run("revert", scripts)
-    with open(scripts / ".probepatch/lock", "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        error = answer("error", "inputs", "fix", scripts / "vime.sh", code=3)["error"]
-    assert error["kind"] in ("locked", "lock", "refused")
-    assert json.dumps(error)
-    assert os.path.exists(scripts / "vime.sh")

@@ -251,6 +251,22 @@ def test_the_framework_is_told_by_its_flags():
     assert runs([parse(SCRIPTS / "x.sh", "python3 -m verl.trainer.sft_trainer a=b\n", Known())], Known()) == []
 
 
+def test_the_backend_is_told_by_any_of_its_signs():
+    either = 'A=()\nif [ -n "$Q" ]; then A=(actor_rollout_ref.actor.strategy=ONE); fi\n' + verl('"${A[@]}"')
+    assert run_of(verl()).backend == "fsdp"
+    assert run_of(verl("model_engine=megatron")).backend == "megatron"
+    assert run_of(verl("actor_rollout_ref.actor.strategy=fsdp2")).backend == "fsdp"
+    assert run_of(verl("--config-name=ppo_megatron_trainer")).backend == "megatron"
+    assert run_of(either.replace("ONE", "fsdp2")).backend == "fsdp"
+    assert run_of(either.replace("ONE", "megatron")).backend is None
+    assert run_of(verl("actor_rollout_ref.actor.strategy=$S")).backend is None
+
+
+def test_dp_attention_has_no_one_tp():
+    script = slime("--tensor-model-parallel-size 8", "--rollout-num-gpus-per-engine 64", "--sglang-enable-dp-attention")
+    assert verdict(script, "same-tp").state == "UNKNOWN"
+
+
 def test_two_scripts_are_one_run(tmp_path):
     (tmp_path / "train.sh").write_text(verl("data.max_prompt_length=1024"))
     (tmp_path / "serve.sh").write_text("vllm serve m\n")

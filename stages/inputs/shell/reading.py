@@ -1,0 +1,51 @@
+"""What was found in a script: its commands, the files it is made of, and what could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codemods.errors import FindingError
+from locales import _
+from stages.inputs.shell.nodes import Simple, Source
+from stages.inputs.shell.values import Arg, Value
+
+_LARGEST = 4 << 20  # bytes
+
+
+class TooLongError(FindingError):
+    """A script that goes on and on."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that the script starts. ``env``: what it gets besides the environment of the script. ``maybe``: why it is not
+    certain that it is started. ``open``: the arguments of the script come last. ``started``: what was started before it."""
+
+    args: tuple[Arg, ...]
+    env: dict[str, Value]
+    source: Source
+    node: Simple
+    maybe: str
+    open: bool
+    folder: Value
+    started: int
+
+
+@dataclass
+class Reading:
+    """All that was found in a script. ``notes``: (line, sentence)."""
+
+    commands: list[Command] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_text(path: Path) -> str:
+    """Raises OSError, ValueError."""
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(_("it is larger than {size} bytes").format(size=_LARGEST))
+    data = path.read_bytes()
+    if b"\0" in data:
+        raise ValueError(_("it holds NUL bytes: it is no text"))
+    return data.decode("utf-8", "surrogateescape")
