@@ -11,6 +11,11 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        print("error: the current folder does not exist any more; nothing was done", file=sys.stderr)
+        sys.exit(3)
     foreign = {os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
         foreign.add(os.path.abspath(sys.path[0]))  # the current folder (-m), or the folder of the script

@@ -133,6 +133,8 @@ class WheelTree:
 
     @cached_property
     def _zip(self) -> zipfile.ZipFile:
+        if not self.path.is_file():
+            raise TreeError(_("{path} is no regular file").format(path=self.path))
         try:
             return zipfile.ZipFile(self.path)
         except _BROKEN_ZIP as error:

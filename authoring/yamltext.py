@@ -11,6 +11,13 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from codemods.errors import InvalidError
+from locales import _
+
+
+class LayoutError(InvalidError):
+    """The recipe is valid, but written so that keys cannot be changed one by one in its text."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -18,6 +25,15 @@ class Item:
 
     text: str
     values: Mapping[str, Any]
+
+
+def _layout(what: str) -> LayoutError:
+    return LayoutError(
+        what, todo=_("write a list as `- key: value`, each key on a line of its own; then its layout can be kept")
+    )
+
+
+_BREAKS = re.compile("[\n\r\x85\u2028\u2029]")  # YAML's line breaks
 
 
 def _root(text: str) -> Any:
@@ -66,19 +82,25 @@ def texts(text: str, key: str) -> list[str]:
 def items(text: str, key: str) -> list[Item]:
     """The entries of the top-level list ``key``; none where it is missing or empty."""
     for name, value in _root(text).value:
-        if name.value == key and value.id == "sequence" and not value.flow_style:
+        if name.value == key and value.id == "sequence" and value.value:
+            if value.flow_style:
+                raise _layout(_("`{key}` is written in one line").format(key=key))
+            column = value.start_mark.column
             starts = [text.rfind("\n", 0, node.start_mark.index) + 1 for node in value.value]
             starts = [_with_comments(text, start) for start in starts]
             end = next((start for _key, start, _end in _blocks(text) if start > starts[-1]), len(text)) if starts else 0
             bounds = zip(starts, [*starts[1:], end], strict=True)
-            return [_item(text[begin:stop]) for begin, stop in bounds]
+            return [_item(text[begin:stop], column) for begin, stop in bounds]
     return []
 
 
-def _item(text: str) -> Item:
-    plain = textwrap.dedent(text).rstrip("\n") + "\n"
-    values = YAML(typ="safe", pure=True).load(plain)[0]
-    return Item(plain, values)
+def _item(text: str, column: int) -> Item:
+    lines = [line[column:] if not line[:column].strip() else line.lstrip() for line in text.split("\n")]
+    plain = "\n".join(lines).rstrip("\n") + "\n"
+    values = YAML(typ="safe", pure=True).load(plain)
+    if not isinstance(values, list) or not values or not isinstance(values[0], dict):
+        raise _layout(_("`{text}` is laid out in a way of its own").format(text=plain.strip()[:60]))
+    return Item(plain, values[0])
 
 
 def with_key(text: str, key: str, value: str | int | list[str] | Mapping[str, Any]) -> str:
@@ -88,7 +110,7 @@ def with_key(text: str, key: str, value: str | int | list[str] | Mapping[str, An
     pairs = list(_pairs(text, node))
     for place, (name, start, end) in enumerate(pairs):
         if name == key:
-            head = "- " + " " * (shift - 2) if place == 0 and shift else " " * shift
+            head = "-" + " " * (shift - 1) if place == 0 and shift else " " * shift
             return text[:start] + head + line.lstrip() + text[end:]
     end = next((end for name, _start, end in pairs if name == "file"), pairs[0][2])
     return text[:end] + line + text[end:]
@@ -103,8 +125,12 @@ def without_key(text: str, key: str) -> str:
 
 
 def _mapping(text: str) -> tuple[Any, int]:
+    """The mapping, and the column of its keys."""
     root = _root(text)
-    return (root.value[0], 2) if root.id == "sequence" else (root, 0)
+    node = root.value[0] if root.id == "sequence" else root
+    if node.flow_style:
+        raise _layout(_("`{text}` is written in one line").format(text=text.strip()[:60]))
+    return node, node.value[0][0].start_mark.column
 
 
 def _line(key: str, value: str | int | list[str] | Mapping[str, Any], indent: str) -> str:
@@ -141,7 +167,7 @@ def indented(text: str) -> str:
 
 
 def commented(text: str) -> str:
-    return "".join(f"  # {line}\n" if line.strip() else "  #\n" for line in text.rstrip("\n").split("\n"))
+    return "".join(f"  # {line}\n" if line.strip() else "  #\n" for line in _BREAKS.split(text.rstrip("\n")))
 
 
 def pasted(keys: Mapping[str, Any]) -> list[str]:

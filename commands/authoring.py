@@ -128,7 +128,7 @@ def _base(base: str | None, recipe: Recipe, scene: Scene, version: Version | Non
     if path.is_dir():
         return FolderTree(open_tree(path, [package]).import_root, base)
     if path.is_file():
-        return WheelTree(path, path.name)
+        return _holding(WheelTree(path, path.name), package)
     if scene.tree.git is not None:
         with suppress(TreeError):
             if (found := git_tree(scene.tree.git, base, package)) is not None:
@@ -137,6 +137,17 @@ def _base(base: str | None, recipe: Recipe, scene: Scene, version: Version | Non
         _("--base {base}: no folder, no wheel, and no tag of the checkout's repository").format(base=base),
         todo=_("unpack the version that the recipe fits, or give its wheel"),
     )
+
+
+def _holding(tree: SourceTree, package: str) -> SourceTree:
+    """The tree, when it can be read and holds the package. Raises UsageError."""
+    try:
+        if any(file.startswith(f"{package}/") for file in tree.files()):
+            return tree
+        why = _("it does not hold the package `{package}`").format(package=package)
+    except TreeError as error:
+        why = error.why or error.what
+    raise UsageError(_("--base {base} cannot be compared with").format(base=tree.label), why=why)
 
 
 def _tagged(recipe: Recipe, scene: Scene, package: str, version: Version | None) -> SourceTree | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from codemods.recipe import Recipe
 
 FRAMEWORK = "framework.yaml"
+_LOOKED_AT = 1_000_000  # bytes: no recipe is larger
 _TOP_KEY = re.compile(r"^(recipe|edits|fragment|version_files)[ \t]*:", re.MULTILINE)
 
 
@@ -70,10 +71,13 @@ def _describes_framework(path: Path) -> bool:
     """By its name, or by its keys where the name is another one."""
     if path.name == FRAMEWORK:
         return True
+    if not path.is_file():
+        return False  # the recipe's reader tells what is wrong with it
     try:
-        keys = set(_TOP_KEY.findall(path.read_text("utf-8", "replace")))
+        with path.open("rb") as file:
+            keys = set(_TOP_KEY.findall(file.read(_LOOKED_AT).decode("utf-8", "replace")))
     except (OSError, ValueError):
-        return False  # the recipe's reader tells what is wrong with the file
+        return False
     return keys == {"version_files"}
 
 

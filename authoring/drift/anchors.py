@@ -90,6 +90,63 @@ def was(target: Target, edit: Edit, place: Place) -> Was | None:
     return Was(code, site.captured, before, after)
 
 
+def differences(old: Target, new: Target, edit: Edit, place: Place) -> tuple[str, ...]:
+    """How the place differs between two trees in both of which it fits: conditions around it, what its holes hold, and, where
+    it is one of several, the statements beside it."""
+    try:
+        before, after = (find_sites(target, edit, place, "") for target in (old, new))
+    except ProbePatchError:
+        return ()
+    if not before or not after or before[0].match is None or after[0].match is None:
+        return ()
+    found = []
+    one, other = before[0], after[0]
+    if _conditions(one.parsed, one.first) != _conditions(other.parsed, other.first):
+        found.append(_("it stands under other conditions than in the older tree"))
+    if _unreachable(other.parsed, other.first) and not _unreachable(one.parsed, one.first):
+        found.append(_("the statement above it leaves the block"))
+    used = {hole[1:] for key, text in place.fields.items() if key != edit.verb.name for hole in holes_in(text)}
+    changed = sorted(name for name in used if one.captured.get(name) != other.captured.get(name))
+    if changed:
+        found.append(_("what {holes} holds has changed").format(holes=", ".join(f"${name}" for name in changed)))
+    if place.nth is not None and _around(one.parsed, one.first, one.last) != _around(
+        other.parsed, other.first, other.last
+    ):
+        found.append(_("it is one of several, and what stands around it has changed"))
+    return tuple(found)
+
+
+def _conditions(scope: Scope, statement: Statement) -> list[str]:
+    """The conditions under which the statement runs: the headers of the `if`, `while`, `else` and handlers around it."""
+    found = []
+    owner = statement.owner
+    while owner is not None and owner is not scope.node:
+        if isinstance(owner, (cst.If, cst.While, cst.Else, cst.ExceptHandler, cst.Match, cst.MatchCase)):
+            test = getattr(owner, "test", None) or getattr(owner, "pattern", None) or getattr(owner, "type", None)
+            found.append(type(owner).__name__ + (" ".join(scope.code(test).split()) if test is not None else ""))
+        owner = next(
+            (one.owner for block in scope.blocks for one in block if one.node is owner or _holds(one.node, owner)), None
+        )
+    return found
+
+
+def _holds(node: cst.CSTNode, part: cst.CSTNode) -> bool:
+    """Whether ``part`` is a branch of the compound statement ``node``: its `else`, a handler, a case."""
+    branches: list[cst.CSTNode | None] = [
+        getattr(node, "orelse", None),
+        getattr(node, "finalbody", None),
+        *getattr(node, "handlers", ()),
+        *getattr(node, "cases", ()),
+    ]
+    return any(one is part or (one is not None and _holds(one, part)) for one in branches)
+
+
+def _unreachable(scope: Scope, statement: Statement) -> bool:
+    block = next(block for block in scope.blocks if any(one.node is statement.node for one in block))
+    place = next(n for n, one in enumerate(block) if one.node is statement.node)
+    return any(isinstance(one.node, (cst.Return, cst.Raise, cst.Continue, cst.Break)) for one in block[:place])
+
+
 def nearest(target: Target, edit: Edit, place: Place, definition: Definition | None, known: Was | None) -> list[Near]:
     """The statements (or expressions) of the definition most like the anchor, best first."""
     pattern = pattern_of(edit, place)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from authoring.drift.anchors import fits
+from authoring.drift.anchors import differences, fits
 from authoring.drift.candidates import MARGIN, SURE, SURE_ALONE, Candidate, Old, candidates, old_of
 from authoring.drift.names import added_names, inserted, unbound
 from authoring.drift.view import View
@@ -15,6 +15,7 @@ from codemods.errors import ProbePatchError
 from codemods.locate import find_sites
 from codemods.misses import AmbiguousSymbolError, FileMissingError, MatchCountError
 from codemods.recipe import Edit, Place, Recipe
+from codemods.target import Target
 from locales import _
 
 OK, MOVED, UNSURE, GONE, UPSTREAM, AMBIGUOUS = "ok", "moved", "unsure", "gone", "upstream", "ambiguous"
@@ -59,7 +60,7 @@ def diagnose(edit: Edit, view: View, was: View | None = None, added: frozenset[s
     old = old_of(was, edit, place)
     compared = (old.shape is not None or old.anchor is not None) if was is not None and place.symbol else None
     found = tuple(candidates(edit, place, view, old, added))
-    taken = _sure(edit, place, found, old, view)
+    taken = _sure(edit, place, found, old, view, was)
     if taken is not None:
         return Diagnosis(edit, MOVED, place, finding, found, taken, compared=compared)
     many = isinstance(finding, (MatchCountError, AmbiguousSymbolError)) and place.expect < len(finding.details)
@@ -68,21 +69,37 @@ def diagnose(edit: Edit, view: View, was: View | None = None, added: frozenset[s
 
 
 def _standing(edit: Edit, place: Place, view: View, was: View | None, added: frozenset[str]) -> Diagnosis:
-    """The place fits; what is left to doubt is whether the names that the code reads are there too."""
+    """The place fits; what is left to doubt is whether it still means the same, and whether the names that the code reads are
+    there."""
     target = view.target(place.file)
     if target is None:
         return Diagnosis(edit, OK, place)
-    missing = set(unbound(edit, place, target, added))
-    before = was.target(place.file) if was is not None else None
-    if before is not None:
-        missing -= set(unbound(edit, place, before, added))
-    if not missing:
-        return Diagnosis(edit, OK, place)
-    said = _("the inserted code reads `{name}`, which nothing binds there")
-    doubts = tuple(said.format(name=name) for name in sorted(missing))
     lines = fits(target, edit, place) or (1,)
+    missing = set(unbound(edit, place, target, added, lines[0]))
+    before = was.target(place.file) if was is not None else None
+    known = fits(before, edit, place) if before is not None else None
+    if before is not None and known is not None:
+        missing -= set(unbound(edit, place, before, added, known[0]))
+    said = _("the inserted code reads `{name}`, which nothing binds there")
+    doubts = (*(said.format(name=name) for name in sorted(missing)), *_changes(edit, place, target, was))
+    if not doubts:
+        return Diagnosis(edit, OK, place)
     here = Candidate(1.0, (_("it fits as it is"),), place, lines[0], place.symbol or place.file, True, 1.0, doubts)
     return Diagnosis(edit, UNSURE, place, None, (here,), doubts=doubts)
+
+
+def _changes(edit: Edit, place: Place, target: Target, was: View | None) -> tuple[str, ...]:
+    """What speaks against a place that fits as it is: it is reached otherwise, or means something else, than in the older tree."""
+    if was is None or not edit.verb.anchor:
+        return ()
+    fitting = [one for one in edit.places if (old := was.target(one.file)) is not None and fits(old, edit, one)]
+    if not fitting:
+        return ()
+    if place not in fitting:
+        return (_("in the older tree another alternative fits"),)
+    old = was.target(place.file)
+    assert old is not None
+    return differences(old, target, edit, place)
 
 
 def _meant(edit: Edit, view: View, was: View | None) -> Place:
@@ -109,27 +126,39 @@ def _upstream(edit: Edit, place: Place, view: View) -> bool:
     return target is not None and stands_already(edit, place, target)
 
 
-def _sure(edit: Edit, place: Place, found: Sequence[Candidate], old: Old, view: View) -> Candidate | None:
-    """The one candidate that may be taken: it matches as it is, looks like the old place, and leads clearly."""
+def _sure(
+    edit: Edit, place: Place, found: Sequence[Candidate], old: Old, view: View, was: View | None
+) -> Candidate | None:
+    """The one candidate that may be taken: it matches as it is, was not there before, looks like the old place, and leads clearly.
+
+    Without the older tree only git's word for a renamed file is enough.
+    """
     if not found:
         return None
     best, others = found[0], found[1:]
     if best.doubts or not best.exact or best.place.expect != place.expect:
         return None
-    if best.place.file == place.file and place.symbol.startswith(f"{best.place.symbol}."):
-        return best  # a nested function was taken into the one around it
+    moved = view.renamed(place.file) if view.target(place.file) is None else None
+    if moved is not None and moved[0] == best.place.file and best.place.symbol == place.symbol:
+        return best
+    if not place.symbol or was is None or old.shape is None or _was_there(edit, best.place, was):
+        return None
+    around = best.place.file == place.file and place.symbol.startswith(f"{best.place.symbol}.")
+    if around:  # a nested function was taken into the one around it
+        return best if not any(one.place.symbol.startswith(place.symbol.rpartition(".")[0]) for one in others) else None
     if _at_home(place, view) and best.place.symbol != place.symbol:
         outer = place.symbol.rpartition(".")[0]
         sibling = best.place.file == place.file and best.place.symbol.rpartition(".")[0] == outer
         if not sibling or any(one.place.symbol == place.symbol for one in others):
             return None  # the definition is still there: only a method beside it may have taken the statement over
-    if edit.verb.anchor and old.shape is None and place.symbol:
-        rivals = [one for one in others if one.exact]
-        return best if best.place.symbol == place.symbol and not rivals else None
-    if not edit.verb.anchor and old.shape is None:
-        return None
-    rivals = [one for one in others if one.exact and best.likeness - one.likeness < MARGIN]
+    rivals = [one for one in others if best.likeness - one.likeness < MARGIN and not _was_there(edit, one.place, was)]
     return best if best.likeness >= (SURE if edit.verb.anchor else SURE_ALONE) and not rivals else None
+
+
+def _was_there(edit: Edit, place: Place, was: View) -> bool:
+    """Whether the older tree holds this place as well: then nothing has moved to it."""
+    target = was.target(place.file)
+    return target is not None and fits(target, edit, place) is not None
 
 
 def _at_home(place: Place, view: View) -> bool:

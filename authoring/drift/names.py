@@ -14,6 +14,7 @@ from codemods.target import Target
 _HOLE = re.compile(r"\$\w+")
 _FRAMES = {"item": "with {}: pass", "argument": "print({})"}
 _ANCHORS = ("before", "after", "around", "replace", "delete", "replace_expression", "set_argument", "with_item")
+_Comprehension = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -33,8 +34,8 @@ def added_names(recipe: Recipe, place: Place) -> frozenset[str]:
     return frozenset(names)
 
 
-def unbound(edit: Edit, place: Place, target: Target, added: Iterable[str]) -> tuple[str, ...]:
-    """Names that the edit's code reads and that neither the code, the place, its module nor Python binds; sorted."""
+def unbound(edit: Edit, place: Place, target: Target, added: Iterable[str], line: int = 1 << 30) -> tuple[str, ...]:
+    """Names that the edit's code reads and that neither the code, the place (above ``line``), its module nor Python binds."""
     trees = _trees(place)
     read = {name for tree in trees for name in _free(tree)}
     if not read or edit.verb.name == "add_import":
@@ -43,7 +44,7 @@ def unbound(edit: Edit, place: Place, target: Target, added: Iterable[str]) -> t
     if module is None or any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(module)):
         return ()
     own = {name for tree in trees for name in _bound(tree)}
-    known = own | set(added) | set(dir(builtins)) | set(_bound(module)) | set(_bound_around(module, place.symbol))
+    known = own | set(added) | set(dir(builtins)) | set(_bound(module)) | set(_bound_around(module, place.symbol, line))
     return tuple(sorted(read - known - {"__file__", "__name__", "__class__", "self", "cls"}))
 
 
@@ -71,13 +72,14 @@ def _free(tree: ast.AST | None) -> Iterator[str]:
             yield node.id
 
 
-def _bound(tree: ast.AST | None) -> Iterator[str]:
-    """Names that the code itself binds, not those of its inner functions and classes."""
+def _bound(tree: ast.AST | None, above: int = 1 << 30) -> Iterator[str]:
+    """Names that the code itself binds down to the line ``above``, not those of its inner functions, classes, comprehensions."""
     stack = list(ast.iter_child_nodes(tree)) if tree is not None else []
     while stack:
         node = stack.pop()
-        yield from _binding(node)
-        if not isinstance(node, (*_Function, ast.ClassDef)):
+        if getattr(node, "lineno", 0) <= above:
+            yield from _binding(node)
+        if not isinstance(node, (*_Function, *_Comprehension, ast.ClassDef)):
             stack += ast.iter_child_nodes(node)
 
 
@@ -104,7 +106,7 @@ def _parameters(node: ast.AST) -> Iterator[str]:
         yield from (part.arg for part in parts if part is not None)
 
 
-def _bound_around(module: ast.AST, symbol: str) -> Iterator[str]:
+def _bound_around(module: ast.AST, symbol: str, line: int) -> Iterator[str]:
     """What the symbol and the functions around it bind."""
     scopes = [module]
     for part in symbol.split(".") if symbol else ():
@@ -112,7 +114,7 @@ def _bound_around(module: ast.AST, symbol: str) -> Iterator[str]:
         for node in scopes:
             if not isinstance(node, ast.ClassDef):
                 yield from _parameters(node)
-                yield from _bound(node)
+                yield from _bound(node, line)
 
 
 def _definitions(scope: ast.AST) -> Iterator[ast.AST]:

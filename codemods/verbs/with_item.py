@@ -36,9 +36,9 @@ def _on_the_line(site: Site, text: bytes, end: int) -> Splice:
     """Broken as black does for Pythons that know no parenthesised `with`."""
     source = site.source
     line = source.text[source.line_start(end) : source.line_end(end)].rstrip() + text
-    longest = max(map(len, source.text.decode("utf-8").splitlines()))
+    longest = max(map(_columns, source.text.split(b"\n")))
     span = _arguments(text)
-    if span is None or len(line.decode("utf-8")) <= max(_LONG, longest):
+    if span is None or _columns(line) <= max(_LONG, longest):
         return Splice(end, b"", text)
     newline, indent = source.newline_near(end), source.indent_at(end)
     parts = (
@@ -47,6 +47,11 @@ def _on_the_line(site: Site, text: bytes, end: int) -> Splice:
         indent + text[span[1] :],
     )
     return Splice(end, b"", b"".join(parts), lines=(len(parts[0]), len(parts[0] + parts[1])))
+
+
+def _columns(line: bytes) -> int:
+    """The line's width, a tab being one indentation of four."""
+    return len(line.rstrip().decode("utf-8").expandtabs(4))
 
 
 def _arguments(text: bytes) -> tuple[int, int] | None:

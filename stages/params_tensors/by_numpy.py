@@ -50,12 +50,13 @@ def measure(found: Difference, a: Any, b: Any, where: Any) -> None:
         gaps = np.abs(np.subtract(one, other, dtype=wide))
         finite = np.isfinite(gaps)
         largest = float(gaps.max(where=finite, initial=-1.0))
-        equal = int(np.count_nonzero(one == other))
+        alike = one == other
+    equal = int(np.count_nonzero(alike))
     if finite.all():
         nan = odd = 0
     else:
         pair = np.isnan(one) & np.isnan(other)
-        same = (one == other) & ~finite  # two infinities of one sign
+        same = alike & ~finite  # two infinities of one sign
         nan, odd = int(pair.sum()), int((~finite & ~pair & ~same).sum())
     found.signs += equal
     found.both_nan += nan

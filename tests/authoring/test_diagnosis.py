@@ -110,8 +110,67 @@ def test_a_statement_that_is_gone_has_no_candidate(tmp_path: Path) -> None:
 
 
 def test_wrapping_the_statement_changes_nothing(tmp_path: Path) -> None:
-    new = WORKER.replace("            output = self", "            if data:\n                output = self")
+    new = WORKER.replace("            output = self", "            with lock:\n                output = self")
     assert diagnosed(recipe(tmp_path), tree(worker=new), OLD)["dump"].state == OK
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("            output = self", "            if self.is_ref:\n                output = self"),
+        ("            output = self", "            return self.engine.run(data)\n            output = self"),
+    ],
+    ids=["under a condition", "behind a return"],
+)
+def test_a_place_that_is_reached_otherwise_is_left_to_the_author(tmp_path: Path, change: tuple[str, str]) -> None:
+    one = diagnosed(recipe(tmp_path), tree(worker=WORKER.replace(*change)), OLD)["dump"]
+    assert one.state == UNSURE
+    assert one.stands is None
+
+
+def test_a_hole_that_holds_something_else_is_left_to_the_author(tmp_path: Path) -> None:
+    old, new = (
+        f"def run(model, ids, mask):\n    out = model({args})\n    return out\n" for args in ("ids, mask", "mask, ids")
+    )
+    edit = EDIT.replace("Worker.compute_log_prob", "run").replace(
+        "$OUT = self.model.infer(data)", "$OUT = model($IN, $MASK)"
+    )
+    one = diagnosed(
+        recipe(tmp_path, IMPORT + edit.replace("start(data)", "start($IN)")), tree(worker=new), tree(worker=old)
+    )
+    assert one["dump"].state == UNSURE
+
+
+TWIN = WORKER.replace("compute_log_prob", "compute_ref_log_prob")
+
+
+def test_what_was_there_before_is_not_where_it_went(tmp_path: Path) -> None:
+    """The method delegates now; the reference's, which has the same statement, has been there all along."""
+    old = WORKER + "\n\nclass Other:\n" + TWIN.split("class Worker:\n")[1]
+    new = old.replace("            output = self.model.infer(data)\n", "            return self.engine.run(data)\n", 1)
+    assert diagnosed(recipe(tmp_path), tree(worker=new), tree(worker=old))["dump"].stands is None
+
+
+@pytest.mark.parametrize("with_base", [True, False])
+def test_a_twin_in_another_file_is_not_taken_when_the_file_is_gone(tmp_path: Path, with_base: bool) -> None:
+    old, new = tree(worker=WORKER, megatron=WORKER), tree(megatron=WORKER)
+    assert diagnosed(recipe(tmp_path), new, old if with_base else None)["dump"].stands is None
+
+
+def test_a_name_bound_only_below_or_in_a_comprehension_is_a_doubt(tmp_path: Path) -> None:
+    edit = EDIT.replace("start(data)", "start(batch)")
+    old = WORKER.replace('(self, data):\n        "', '(self, data, batch):\n        "')
+    for late in ("        batch = None\n", "        rows = [batch for batch in output]\n"):
+        new = WORKER.replace("        return output\n", f"{late}        return output\n", 1)
+        assert diagnosed(recipe(tmp_path, IMPORT + edit), tree(worker=new), tree(worker=old))["dump"].state == UNSURE
+
+
+def test_a_line_of_the_module_is_not_looked_for_in_other_files(tmp_path: Path) -> None:
+    edit = EDIT.replace("    in: Worker.compute_log_prob\n", "").replace(
+        "$OUT = self.model.infer(data)", "SERVER = make()"
+    )
+    old, new = tree(worker="SERVER = make()\n"), tree(critic="SERVER = make()\n")
+    assert diagnosed(recipe(tmp_path, IMPORT + edit.replace("start(data)", "start()")), new, old)["dump"].stands is None
 
 
 def test_more_matches_than_expected_are_listed(tmp_path: Path) -> None:

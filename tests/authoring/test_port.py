@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from authoring.drift.port import Ported, port
 from authoring.drift.view import View
+from authoring.yamltext import LayoutError
 from codemods.recipe import Recipe
 from codemods.recipe_reader import load_recipe
 from tests.authoring.small import EDIT, IMPORT, WORKER, Small, recipe, tree
@@ -176,3 +177,23 @@ def test_a_base_that_is_none_is_a_usage_error(tmp_path: Path, checkout: Path, ba
     done = run("recipe", "doctor", path, checkout, f"--base={base}")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_a_comment_at_the_margin_behind_the_last_edit(tmp_path: Path) -> None:
+    text = ported(recipe(tmp_path, IMPORT + EDIT + "# the end"), tree(engine=WORKER)).text
+    assert [edit.id for edit in read(text, tmp_path).edits] == ["import", "dump"]
+    assert "# the end" in text
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        "[{id: a, file: lab/worker.py, add_import: import os}]",
+        "\n  - {id: a, file: lab/worker.py, in: Worker.update, before: $L = self.model.train(data), insert: pass}",
+    ],
+)
+def test_a_layout_that_cannot_be_kept_is_refused_by_name(tmp_path: Path, edits: str) -> None:
+    path = recipe(tmp_path).path
+    path.write_text(path.read_text().partition("edits:")[0] + f"edits: {edits}\n")
+    with pytest.raises(LayoutError):
+        ported(load_recipe(path), tree(engine=WORKER))

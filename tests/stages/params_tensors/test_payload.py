@@ -178,6 +178,15 @@ def test_two_ranks_of_fsdp_are_the_whole_model(tmp_path):
     assert (len(verdicts(found)), found.verdict) == (4, "EXACT")
 
 
+def test_a_state_dict_of_the_older_format(tmp_path):
+    torch = pytest.importorskip("torch")
+    state = {"a": torch.ones(2, 3), "b": torch.zeros(4, dtype=torch.int64)}
+    torch.save({"model": state, "step": 3}, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    torch.save(state, tmp_path / "new.pt")
+    found = report(tmp_path / "old.pt", tmp_path / "new.pt")
+    assert (verdicts(found), found.verdict) == ({"a": "EXACT", "b": "EXACT"}, "EXACT")
+
+
 class Evil:
     def __reduce__(self):
         return os.system, ("touch /tmp/probepatch-was-here",)

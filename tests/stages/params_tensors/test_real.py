@@ -46,6 +46,7 @@ QUIET = {
     "OMP_NUM_THREADS": "1",
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_NO_USAGE_STATS": "1",
     "TORCHDYNAMO_DISABLE": "1",
     "PROBEPATCH_INVENTORY_DATA": "1",
@@ -95,6 +96,18 @@ def test_vllm_is_the_checkpoint(made, tmp_path, name):
         ["model.layers.1.mlp.gate.e_score_correction_bias"] if name == "deepseek-v3" else []
     )
     assert any(".cos_sin_cache" in one for one in found.as_json()["ignored"]["infer"]) or name == "glm"
+
+
+@pytest.mark.parametrize("name", ["qwen2", "deepseek-v3"])
+def test_two_ranks_of_vllm_are_the_checkpoint(made, tmp_path, name):
+    """Columns and rows cut, what is whole on both ranks compared between them."""
+    if VLLM is None:
+        pytest.skip("PROBEPATCH_VLLM_PYTHON names no interpreter")
+    run(VLLM, payload_inventory.__file__, "vllm", made(name), "2", inventory=tmp_path / "vllm")
+    found = report(made(name), tmp_path / "vllm")
+    bias = ["model.layers.1.mlp.gate.e_score_correction_bias"] if name == "deepseek-v3" else []
+    assert [one.name for one in found.points] == bias
+    assert "model.norm.weight (infer: rank 0 and rank 1)" in verdicts(found)
 
 
 def tensors_of(folder: Path) -> dict[str, Tensor]:
