@@ -67,7 +67,7 @@ def port(recipe: Recipe, view: View, version: Version | None, was: View | None =
     text = head + "edits:\n" + body
     if examples:
         text += ("examples:\n" if any(true for _item, true in shown) else "# examples:\n") + examples
-    problem = _tried(recipe, text, view, version)
+    problem = _tried(recipe, text, view, version) if any(one.stands for one in found) else None
     to_adapt = sum(not true for _item, true in shown)
     return Ported(name, text, tuple(found), left_out, dropped, to_adapt, whole and problem is None, problem)
 
