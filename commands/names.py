@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import click
 
@@ -41,3 +43,25 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         check_command(self, ctx, args)
         return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
+    """A group whose commands are modules of their own, ``commands/<group>_<command>.py``; ``--help`` imports none of them."""
+
+    def __init__(self, *args: Any, summaries: Mapping[str, str], modules: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.summaries = summaries
+        self.modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.summaries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.summaries:
+            return None
+        command: click.Command = importlib.import_module(f"commands.{self.modules}_{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section(_("Commands")):
+            formatter.write_dl(list(self.summaries.items()))

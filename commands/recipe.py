@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
-from commands.names import Group
+from commands.names import LazyGroup
 from locales import _
 
 COMMANDS = {
@@ -22,23 +20,11 @@ COMMANDS = {
 }
 
 
-class Commands(Group):
-    """The commands by name; ``--help`` lists them without importing one."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"commands.recipe_{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section(_("Commands")):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=Commands, help=_("Write recipes: start, port, diagnose, record, test, explain, check."))
+@click.group(
+    cls=LazyGroup,
+    summaries=COMMANDS,
+    modules="recipe",
+    help=_("Write recipes: start, port, diagnose, record, test, explain, check."),
+)
 def command() -> None:
     """The group."""

@@ -20,7 +20,7 @@ from tests.stages.inputs.reading import SCRIPTS
 GOOD = ("--sglang-disable-cuda-graph --sglang-disable-radix-cache --sglang-chunked-prefill-size -1 --data-pad-size-multiplier 1"
         " --rollout-batch-size 1 --n-samples-per-prompt 8 --global-batch-size 8 --colocate"
         " --get-mismatch-metrics --custom-tis-function-path a.b")  # fmt: skip
-ENV = '{"env_vars":{"DUMP_ON":"1","PROMPTS_ONLY":"1","TORCHDYNAMO_DISABLE":"1","PYTHONPATH":"/work/slime"}}'
+ENV = '{"env_vars":{"DUMP_ON":"1","PROMPTS_ONLY":"1","TORCHDYNAMO_DISABLE":"1","PYTHONPATH":"/opt/slime"}}'
 ALIGNED = f"#!/bin/bash\nray job submit --runtime-env-json='{ENV}' -- python3 train.py {GOOD}\n"
 BOMB = b"b0: &b0 {a: 1}\n" + b"".join(b"b%d: &b%d {a: *b%d, b: *b%d}\n" % (n, n, n - 1, n - 1) for n in range(1, 40))
 
@@ -51,7 +51,7 @@ def card(tmp_path: Path) -> Path:
         *facts,
         "artifacts=/dumps",
         "train.version=0.2.4",
-        "train.checkout=/work/slime",
+        "train.checkout=/opt/slime",
         "--task",
         path,
     )

@@ -230,16 +230,16 @@ def test_a_base_config_that_is_not_here_leaves_defaults_unknown(tmp_path):
 
 def test_the_package_is_the_patched_copy():
     def state(script: str, **known: str) -> str:
-        return verdict(script, "package", checkout="/work/slime", **known).state
+        return verdict(script, "package", checkout="/opt/slime", **known).state
 
     assert verdict(slime(), "package").state == "UNKNOWN"
-    assert state(job('{"env_vars":{"PYTHONPATH":"/root/Megatron-LM/:/work/slime/"}}')) == "PASS"
-    assert state("cd /work/slime\n" + slime()) == "PASS"
+    assert state(job('{"env_vars":{"PYTHONPATH":"/root/Megatron-LM/:/opt/slime/"}}')) == "PASS"
+    assert state("cd /opt/slime\n" + slime()) == "PASS"
     assert state("cd /root/slime\n" + job('{"env_vars":{"PYTHONPATH":"/root/Megatron-LM/"}}')) == "FAIL"
     assert state(slime()) == "UNKNOWN"
-    assert verdict("cd /work/verl\n" + verl(), "package", checkout="/work/verl").state == "PASS"
+    assert verdict("cd /opt/verl\n" + verl(), "package", checkout="/opt/verl").state == "PASS"
     assert (
-        verdict("export PYTHONPATH=/work/verl:$PYTHONPATH\n" + verl(), "package", checkout="/work/verl").state == "PASS"
+        verdict("export PYTHONPATH=/opt/verl:$PYTHONPATH\n" + verl(), "package", checkout="/opt/verl").state == "PASS"
     )
 
 

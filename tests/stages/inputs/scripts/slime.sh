@@ -54,7 +54,7 @@ SGLANG_ARGS=(
 
 RUNTIME_ENV_JSON="{
   \"env_vars\": {
-    \"PYTHONPATH\": \"/root/Megatron-LM/:/work/slime\",
+    \"PYTHONPATH\": \"/root/Megatron-LM/:/opt/slime\",
     \"NCCL_NVLS_ENABLE\": \"${HAS_NVLINK}\"
   }
 }"
