@@ -34,6 +34,11 @@ COMMANDS = {
     "scene": _("tell what runs on each side, by which path, and where the capture goes"),
     "inputs": _("align the two sides' inputs: judge a launch script rule by rule, and edit it so that it passes"),
     "params": _("align the two models before the capture: config, modules, structure, weights"),
+    "capture": _("put the capture into both sides, with msprobe's configs and launch commands, and run it"),
+    "dumps": _("verify a capture: are the two sides' dumps comparable, and if not, why"),
+    "handoff": _("pack what the analysis side needs: paths, steps, association, configs; no tensor, no prompt"),
+    "stub": _("capture again with inputs overridden: make the sources, the load config, and prove the override"),
+    "restore": _("take every edit of the task out again, prove it, and close the task"),
     "demo": _("see the whole round on a small bundled checkout"),
 }
 

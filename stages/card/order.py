@@ -1,4 +1,5 @@
-"""The order of the stages: each needs the evidence of the one before it, and restoring is reachable from everywhere.
+"""The order of the stages: each needs the evidence of the one before it, and restoring is reachable from everywhere once an edit
+was made.
 
 Dump only: 0 to 7, then 9. With analysis: 0 to 9.
 """
@@ -84,9 +85,30 @@ def state_of(card: Card, stage: int) -> tuple[str, str]:
     return ("stale", changed) if changed else ("done", found.summary)
 
 
+def closed(card: Card) -> bool:
+    """Whether the task was restored, and nothing stands any more: what the evidence rests on is as it was before, and no matter."""
+    return not card.data["edits"] and state_of(card, RESTORE)[0] == "done"
+
+
+def _closed(card: Card, stage: int, wanted: bool) -> Step:
+    if not wanted:
+        return Step(stage, NAMES[stage], "not needed", _("usage is dump only"))
+    found = evidence(card, stage)
+    if found is None:
+        why = "" if stage in (TASK, PERMIT) else _("restored before it")
+        return Step(stage, NAMES[stage], "not needed" if why else "done", why)
+    return Step(stage, NAMES[stage], found.state, found.summary)
+
+
+def _once_edited(card: Card) -> bool:
+    return bool(card.data["edits"]) or any(evidence(card, stage) is not None for stage in (INSTRUMENT, RESTORE))
+
+
 def steps(card: Card) -> list[Step]:
     """All ten stages with their states; the first that is not done is the next one."""
     path, out, blocked = path_of(card), [], ""
+    if closed(card):
+        return [_closed(card, stage, stage in path) for stage in range(10)]
     for stage in range(10):
         if stage not in path:
             out.append(Step(stage, NAMES[stage], "not needed", _("usage is dump only")))
@@ -95,8 +117,9 @@ def steps(card: Card) -> list[Step]:
         if state == "done" and not blocked:
             out.append(Step(stage, NAMES[stage], "done", why))
         elif blocked:
-            reachable = stage == RESTORE and bool(card.data["edits"])
-            out.append(Step(stage, NAMES[stage], "next" if reachable else "blocked", "" if reachable else blocked))
+            reachable = stage == RESTORE and _once_edited(card)
+            word, because = ("failed", why) if state == "failed" else ("next", "")
+            out.append(Step(stage, NAMES[stage], *((word, because) if reachable else ("blocked", blocked))))
         else:
             out.append(Step(stage, NAMES[stage], "next" if state == "open" else state, why))
             blocked = _("stage {stage} ({name}) is not done").format(stage=stage, name=NAMES[stage])
@@ -105,7 +128,7 @@ def steps(card: Card) -> list[Step]:
 
 def require(card: Card, stage: int) -> None:
     """Refuse a stage whose predecessors are not done or do not hold any more. Raises OutOfOrderError."""
-    if stage == RESTORE and card.data["edits"]:
+    if stage == RESTORE and _once_edited(card):
         return
     for earlier in (one for one in path_of(card) if one < stage):
         state, why = state_of(card, earlier)

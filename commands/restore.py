@@ -1,0 +1,187 @@
+"""``probepatch restore``: stage 9. Every edit of the task out again, proved; nothing of the capture's left; the card closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from codemods.errors import ProbePatchError
+from commands.arguments import file_path, text
+from commands.output import json_option, print_json, say, table
+from commands.task_card import card_path, following_steps, say_next, task_option
+from locales import _, ngettext
+
+if TYPE_CHECKING:
+    from patch_ledger.receipt import Receipt
+    from stages.card.card import Card
+    from stages.restore.closing import Closing
+    from stages.restore.marks import Mark
+
+
+@dataclass(frozen=True)
+class Restored:
+    """One checkout. ``error``: why it could not be reverted; ``marks``: what still looks like ours in its tree."""
+
+    checkout: str
+    receipt: Receipt | None
+    error: ProbePatchError | None
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Nothing of ours is left; other people's changes stay and are no fault."""
+        if self.receipt is None or self.receipt.refused or self.marks:
+            return False
+        return self.receipt.proof is None or not self.receipt.proof.residue
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "checkout": self.checkout,
+            "exact": self.exact,
+            "receipt": None if self.receipt is None else self.receipt.as_json(),
+            "error": None if self.error is None else {"what": self.error.what, "why": self.error.why},
+            "marks": [one.as_json() for one in self.marks],
+        }
+
+
+@click.command
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    type=text,
+    help=_("what ends the loop with the analysis side: its conclusion, or the user's stop; it goes on the record"),
+)
+@click.option(
+    "--clean", is_flag=True, help=_("delete the stub sources, load configs and payloads in the artefact root, too")
+)
+@click.option(
+    "--delete",
+    "folders",
+    metavar="DIR",
+    type=file_path,
+    multiple=True,
+    help=_("delete this folder in the artefact root, too; may be repeated"),
+)
+@click.option("--force", is_flag=True, help=_("where others changed our lines: keep a copy, put the original back"))
+@task_option
+@json_option
+def command(
+    reason: str | None, clean: bool, folders: tuple[Path, ...], force: bool, task: Path | None, as_json: bool
+) -> int:
+    """Exit code 1 when the task cannot be called finished."""
+    from stages.card.order import RESTORE, require
+    from stages.card.permissions import demand
+    from stages.card.store import changing, read_card
+    from stages.restore.closing import close, closing, expect_reason
+
+    path = card_path(task)
+    card = read_card(path)
+    require(card, RESTORE)
+    expect_reason(card, reason)
+    demand(card, "AUTH_RESTORE_CODE", *(("AUTH_CLEAN_APPROVED_DIRS",) if clean or folders else ()))
+    restored = list(_restore(card, path, force))
+    deleted = _clean(card, clean, folders)
+    with changing(path) as card:
+        found = closing(card, [(one.checkout, one.exact) for one in restored])
+        close(card, found, reason)
+    following = following_steps(card, task)
+    if as_json:
+        print_json(
+            {
+                "finished": found.finished,
+                "checkouts": [one.as_json() for one in restored],
+                "deleted": [str(one) for one in deleted],
+                **found.as_json(),
+                "card": str(path),
+                "next": following,
+            }
+        )
+    else:
+        _say(restored, deleted, found)
+        say_next(following)
+    return 0 if found.finished else 1
+
+
+def _restore(card: Card, path: Path, force: bool) -> Iterator[Restored]:
+    """The checkouts in the reverse order of their patching; one that fails does not stop the others."""
+    from commands.recorded import find_recorded
+    from commands.revert import revert
+    from stages.card.edits import agree
+    from stages.restore.marks import marks
+
+    for name in reversed([str(one["checkout"]) for one in card.data["edits"]]):
+        try:
+            tree = find_recorded(Path(name), None, None)
+            receipt = revert(tree, force=force)
+            agree(path, tree)
+        except ProbePatchError as error:
+            yield Restored(name, None, error)
+        else:
+            yield Restored(name, receipt, None, tuple(marks(Path(name))))
+
+
+def _clean(card: Card, clean: bool, folders: tuple[Path, ...]) -> list[Path]:
+    from stages.restore.own import delete, left_behind
+
+    if not clean and not folders:
+        return []
+    return delete(card, left_behind(card) if clean else [], folders)
+
+
+def _say(restored: list[Restored], deleted: list[Path], found: Closing) -> None:
+    if restored:
+        table((_("checkout"), _("files"), _("now")), [_row(one) for one in restored])
+    for one in restored:
+        _say_faults(one)
+    for path in deleted:
+        say(_("deleted: {path}").format(path=path), "dim")
+    for fault in found.faults:
+        say(f"{fault.what}: {fault.todo}" if fault.todo else fault.what, "bad")
+    if found.contradicted:
+        say(_("for whoever keeps the recipes: what the tree contradicted"), "head")
+        for line in found.contradicted:
+            say(f"  {line}", "note")
+    if found.finished:
+        say(_("everything is as it was before; the task is finished"), "good")
+    else:
+        say(_("the task is not finished"), "bad")
+
+
+def _row(one: Restored) -> tuple[str, str, str]:
+    if one.receipt is None:
+        return one.checkout, "-", _("could not be reverted")
+    files = str(len(one.receipt.files))
+    if not one.exact:
+        return one.checkout, files, _("something of ours is left")
+    proof = one.receipt.proof
+    if proof is None:
+        return one.checkout, files, _("nothing of ours stood in it")
+    kept = [file for file in proof.files if not file.equal]
+    if kept:
+        told = ngettext("as before, but for {n} file that others changed", "as before, but for {n} files", len(kept))
+        return one.checkout, files, told.format(n=len(kept))
+    if proof.git_diff_equal:
+        return one.checkout, files, _("byte for byte as before; git diff as before")
+    return one.checkout, files, _("byte for byte as before")
+
+
+def _say_faults(one: Restored) -> None:
+    if one.error is not None:
+        say(f"{one.checkout}: {one.error.what}", "bad")
+        for more in (one.error.why, one.error.todo):
+            if more:
+                say(f"  {more}", "note")
+    if one.receipt is not None:
+        for refusal in one.receipt.refused:
+            say(f"{refusal.path}: {refusal.edit}: {refusal.why}", "bad")
+        for note in one.receipt.notes:
+            say(f"  {note}", "note")
+        for trace in one.receipt.proof.residue if one.receipt.proof is not None else ():
+            say(f"{trace.path}: {trace.what} ({trace.count})", "bad")
+    for mark in one.marks:
+        where = f"{mark.path}:{mark.line}" if mark.line else str(mark.path)
+        say(_("{where} still bears a mark of ours").format(where=where), "bad")
