@@ -39,6 +39,7 @@ COMMANDS = {
     "handoff": _("pack what the analysis side needs: paths, steps, association, configs; no tensor, no prompt"),
     "stub": _("capture again with inputs overridden: make the sources, the load config, and prove the override"),
     "restore": _("take every edit of the task out again, prove it, and close the task"),
+    "fleet": _("the same on every node of a Ray cluster: all of them or none"),
     "demo": _("see the whole round on a small bundled checkout"),
 }
 

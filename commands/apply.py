@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,14 @@ def apply(wish: Wish, card: Path | None = None) -> tuple[Prepared, Receipt]:
     tree = prepared.scene.tree
     before = diff_digest(tree.git, [file.path for file in prepared.plan.changed])
     with editing(card, tree, prepared.plan.recipes):
-        receipt = commit(tree, prepared.plan, tool=f"probepatch {__version__}", git_diff=before)
+        receipt = commit(tree, prepared.plan, tool=_recorded_as(), git_diff=before)
     return prepared, receipt
+
+
+def _recorded_as() -> str:
+    """Our name and version, and the run on many machines that this apply is part of (PROBEPATCH_RUN)."""
+    run = os.environ.get("PROBEPATCH_RUN", "")
+    return f"probepatch {__version__}; {run}" if run else f"probepatch {__version__}"
 
 
 def print_applied(prepared: Prepared, receipt: Receipt) -> None:
