@@ -11,6 +11,7 @@ from locales import _
 from stages.card.card import Card
 from stages.card.evidence import evidence, record
 from stages.card.order import RESTORE, SCENE, STUB, VERIFY, state_of
+from stages.restore.jobs import running
 from stages.restore.own import Left, left_behind
 
 
@@ -71,6 +72,8 @@ def closing(card: Card, checkouts: Sequence[tuple[str, bool]]) -> Closing:
     named = {name for name, _exact in checkouts}
     others = [one["checkout"] for one in card.data["edits"] if one["checkout"] not in named]
     faults += [Fault(_("{checkout} still holds edits").format(checkout=name)) for name in others]
+    jobs = _("end it, then restore again: `probepatch preflight`, `probepatch preflight stop PID`")
+    faults += [Fault(one.what, jobs) for one in running(card)]
     clean = _("`probepatch restore --clean` deletes it (AUTH_CLEAN_APPROVED_DIRS)")
     faults += [Fault(_("{path} is left").format(path=one.path), clean) for one in left]
     return Closing(tuple(faults), tuple(left), tuple(_contradicted(card)))

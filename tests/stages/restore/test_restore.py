@@ -166,3 +166,18 @@ def test_restoring_needs_its_permission(card, patched):
     before = contents(patched)
     answer("error", "restore", "--task", card, code=3)
     assert contents(patched) == before
+
+
+def test_a_job_that_still_runs_keeps_the_task_open(card, patched, tmp_path):
+    from stages.instrument.jobs import start
+    from stages.instrument.record import note_job
+    from stages.sides import Side
+
+    job = start(Side("train", (), sys.executable), "sleep 600", None, {}, str(tmp_path / "job.log"))
+    with changing(card) as opened:
+        record(opened, 6, True, "prepared")
+        note_job(opened, job, ["train"])
+    found = restore(card, code=1)
+    assert ["still runs" in one["what"] for one in found["faults"]] == [True]
+    subprocess.run(["pkill", "-KILL", "-s", str(job.pid)], check=True)
+    assert restore(card)["finished"]

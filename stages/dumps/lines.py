@@ -1,0 +1,55 @@
+"""Which line of a log belongs to which folder of a dump: by rank or process, and step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from locales import _
+from stages.dumps.layout import Folder
+from stages.dumps.problem import ERROR, NOTE, Problem
+from stages.dumps.records import Line
+
+Places = Mapping[tuple[str, int | None, int], Sequence[Line]]
+"""Lines by rank or process (``("rank", 0, step)``, ``("proc", 4711, step)``)."""
+
+
+def lines_by_place(lines: Sequence[Line]) -> tuple[Places, list[Problem]]:
+    """Where a log holds several runs one after the other, the lines of the last: its dumps replaced the others'."""
+    spans: dict[tuple[Path, int | None], dict[int | None, list[int]]] = defaultdict(dict)
+    for line in lines:
+        span = spans[line.path, line.rank].setdefault(line.pid, [line.number, line.number])
+        span[0], span[1] = min(span[0], line.number), max(span[1], line.number)
+    last: dict[tuple[Path, int | None], int | None] = {}
+    problems: list[Problem] = []
+    for (path, rank), own in spans.items():
+        ordered = sorted(own.items(), key=lambda one: one[1])
+        if any(before[1][1] > after[1][0] for before, after in pairwise(ordered)):
+            what = _("several processes wrote to this log at once, and to the same dump folders")
+            problems.append(Problem("two-writers", ERROR, what, str(path), _("a dump_path for each of them")))
+            continue
+        last[path, rank] = ordered[-1][0]
+        if len(ordered) > 1:
+            what = _("the log holds {count} runs; the last one is taken, as its dumps replaced the others'")
+            problems.append(Problem("earlier-runs", NOTE, what.format(count=len(ordered)), str(path)))
+    places: dict[tuple[str, int | None, int], list[Line]] = defaultdict(list)
+    for line in lines:
+        if last.get((line.path, line.rank), line.pid) == line.pid:
+            places["rank", line.rank, line.step].append(line)
+            places["proc", line.pid, line.step].append(line)
+    return places, problems
+
+
+def line_of(folder: Folder, places: Places) -> tuple[Line | None, str]:
+    """The line, or why it cannot be told."""
+    key = ("rank", folder.rank, folder.step) if folder.rank is not None else ("proc", folder.pid, folder.step)
+    found = list(places.get(key, ()))
+    if len(found) > 1 and folder.above:  # a folder for each process or phase
+        parts = set(folder.above.split("/"))
+        own = [one for one in found if str(one.pid) in parts or one.path.parent.parent.name in parts]
+        found = own or found
+    if len(found) > 1:
+        return None, _("{count} lines of the log say that they are this step").format(count=len(found))
+    return (found[0] if found else None), ""
