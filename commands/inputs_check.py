@@ -95,6 +95,7 @@ def _record(
     from stages.card.evidence import record
     from stages.card.order import INPUTS, require
     from stages.card.store import changing
+    from stages.inputs.world import worlds
 
     files = {source for script in scripts for source in script.sources}
     with changing(path) as card:
@@ -111,6 +112,7 @@ def _record(
                 "accepted": sorted({item.rule.id for item in report.all() if item.accepted}),
                 "failed": sorted({item.rule.id for item in report.all() if item.verdict.state == "FAIL"}),
                 "unknown": sorted({item.rule.id for item in report.all() if item.verdict.state == "UNKNOWN"}),
+                "world": worlds([one.run for one in report.judged]),
             },
         )
         return following_steps(card, task)

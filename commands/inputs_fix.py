@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codemods.errors import UsageError
 from commands.arguments import text
 from commands.inputs_scripts import expect_rules, known_of, script_options
 from commands.output import json_option, print_json, say, warn
@@ -77,90 +76,31 @@ class Work:
 
 def _prepare(paths: Sequence[Path], known: Known, side: str | None, only: Sequence[str]) -> Work:
     """Every script planned on its bytes without our edits. Writes nothing but what an interrupted run left to repair."""
-    from commands.recorded import find_recorded
-    from patch_ledger.admin import recover
+    from commands.inputs_ledger import base_of, kept_elsewhere, name_in, open_tree
     from patch_ledger.merge import merge
-    from patch_ledger.store import open_ledger
     from stages.inputs.fix import RECIPE, fix
+    from stages.inputs.run import parse, read
 
-    tree = find_recorded(_folder(paths[0]), None, None)
-    repaired = open_ledger(tree).pending is not None
-    if repaired:
-        recover(tree)
-    ledger = open_ledger(tree)
+    tree, ledger, repaired = open_tree(paths[0])
     views, fixed = dict[str, "BaseView"](), dict[str, "Fixed"]()
     for path in dict.fromkeys(paths):
-        name = _name(tree, path)
-        views[name], script = _base(ledger, name, path, known)
+        name = name_in(tree, path)
+        script = read(path, known)  # its errors first
+        views[name], base = base_of(ledger, name, path)
+        if base != views[name].disk:
+            script = parse(path, base.decode("utf-8", "surrogateescape"), known)
         fixed[name] = fix(script, known, side, only)
-    planned = {name: one.edits for name, one in fixed.items()} | _others(ledger, views)
+    planned = {name: one.edits for name, one in fixed.items()} | kept_elsewhere(ledger, views, RECIPE)
     digest = "-".join(edit.digest[:8] for one in fixed.values() for edit in one.edits) or "none"
     plan = merge(ledger, views, planned, {RECIPE: digest})
     return Work(tree, ledger, plan, fixed, repaired)
 
 
-def _folder(path: Path) -> Path:
-    if not path.exists():
-        raise UsageError(_("{path} does not exist").format(path=path))
-    if path.is_dir():
-        raise UsageError(_("{path} is a folder, not a script").format(path=path))
-    return path.absolute().parent
-
-
-def _name(tree: Tree, path: Path) -> str:
-    """The script's path in the tree. Raises UsageError when it lies outside."""
-    _folder(path)
-    full = path.parent.resolve() / path.name
-    if not full.is_relative_to(tree.root):
-        raise UsageError(
-            _("{path} is not in {root}").format(path=path, root=tree.root),
-            todo=_("fix the scripts of one tree at a time"),
-        )
-    return full.relative_to(tree.root).as_posix()
-
-
-def _base(ledger: Ledger, name: str, path: Path, known: Known) -> tuple[BaseView, Any]:
-    from codemods.errors import FindingError
-    from patch_ledger.merge import read_base
-    from stages.inputs.run import parse, read
-
-    script = read(path, known)  # its errors first
-    view = read_base(ledger, name)
-    if view.problems or view.base is None:
-        raise FindingError(
-            view.problems[0] if view.problems else _("{path} is missing").format(path=path),
-            where=str(path),
-            todo=_("look with `probepatch status`"),
-        )
-    if view.base != view.disk:
-        script = parse(path, view.base.decode("utf-8", "surrogateescape"), known)
-    return view, script
-
-
-def _others(ledger: Ledger, views: dict[str, BaseView]) -> dict[str, Any]:
-    """The edits that an earlier fix made in other scripts of the tree; they stay."""
-    from patch_ledger.merge import read_base
-    from stages.inputs.fix import RECIPE
-
-    kept = {}
-    for path, entry in ledger.active().items():
-        if path not in views and any(edit.recipe == RECIPE for edit in entry.edits):
-            view = read_base(ledger, path)
-            views[path] = view
-            kept[path] = tuple(edit for edit in view.edits if edit.recipe == RECIPE)
-    return kept
-
-
 def _commit(work: Work, card_file: Path | None) -> Receipt:
-    from codemods.gitrepo import diff_digest
-    from commands import __version__
-    from patch_ledger.apply import commit
-    from stages.card.edits import editing
+    from commands.inputs_ledger import commit_plan
     from stages.inputs.fix import RECIPE
 
-    before = diff_digest(work.tree.git, [file.path for file in work.plan.changed])
-    with editing(card_file, work.tree, [RECIPE]):
-        return commit(work.tree, work.plan, command="inputs fix", tool=f"probepatch {__version__}", git_diff=before)
+    return commit_plan(work.tree, work.plan, RECIPE, "inputs fix", card_file)
 
 
 def _as_json(work: Work, receipt: Receipt | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stages.inputs.run import Known, Script
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-FACTS = ("train.framework", "train.version", "train.backend", "train.checkout")
+FACTS = ("train.framework", "train.version", "train.backend", "train.checkout", "infer.version")
 """The card's facts that a verdict may rest on."""
 
 
@@ -53,8 +54,8 @@ def known_of(card: Card | None, settings: Sequence[str]) -> Known:
         env[name] = value
     if card is None:
         return Known(env=env)
-    framework, version, backend, checkout = (card.fact(name) for name in FACTS)
-    return Known(framework, version, backend, checkout, env)
+    framework, version, backend, checkout, engine_version = (card.fact(name) for name in FACTS)
+    return Known(framework, version, backend, checkout, env, engine_version)
 
 
 def read_scripts(paths: Sequence[Path], known: Known) -> list[Script]:
@@ -62,9 +63,9 @@ def read_scripts(paths: Sequence[Path], known: Known) -> list[Script]:
     from stages.inputs.run import read
 
     for path in paths:
-        if not path.exists():
+        if not os.path.exists(path):
             raise UsageError(_("{path} does not exist").format(path=path))
-        if path.is_dir():
+        if os.path.isdir(path):
             raise UsageError(_("{path} is a folder, not a script").format(path=path))
     return [read(path, known) for path in dict.fromkeys(paths)]
 

@@ -13,6 +13,7 @@ COMMANDS = {
     "structure": _("compare which parameters and buffers the two sides have, their shapes and dtypes"),
     "weights": _("compare the two sides' weights bit for bit"),
     "report": _("join all layers: numbered mismatch points, instructions, and whether the capture may begin"),
+    "fix": _("carry out the instructions: keys of configs, flags of scripts, names in a bridge; through the ledger"),
     "waive": _("put a mismatch point on the record as accepted, by name and with a reason"),
 }
 

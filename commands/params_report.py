@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +64,9 @@ def command(
     if instruction is not None:
         read_instruction(instruction)
     report = join(read_layers(paths), read_waivers(place))
-    rests_on = [path for path in (*paths.values(), place / NAME) if path.is_file()]
+    rests_on = [path for path in (*paths.values(), place / NAME) if os.path.isfile(path)]
     document = report.as_json({str(path.absolute()): digest(path) for path in rests_on})
-    todo = {"format": FORMAT, "instructions": instructions(report.open)}
+    todo = {"format": FORMAT, "instructions": instructions(report.open, report.sides)}
     write_json(place / REPORT, document)
     if instruction is None:
         write_json(place / INSTRUCTION, todo)
@@ -102,7 +103,7 @@ def _inputs(paths: dict[str, Path]) -> list[Path]:
 
     found: list[Path] = []
     for path in paths.values():
-        if path.is_file():
+        if os.path.isfile(path):
             inputs = read_object(path, _("result")).get("inputs")
             found += [Path(name) for name in inputs] if isinstance(inputs, dict) else []
     return found
@@ -133,7 +134,7 @@ def _say(report: Report) -> None:
     ]
     if rows:
         table(("", _("result"), _("layer"), _("kind"), _("name"), _("why")), rows)
-    for one in instructions(report.open):
+    for one in instructions(report.open, report.sides):
         say(f"{one['point']}: {one['align_side']}, {one['method']}: {one['action']}")
     table(
         (_("layer"), _("state"), _("compared"), _("why")),

@@ -64,6 +64,22 @@ class Editor:
             raise self._too_old(key.name, key.since)
         return self._append(key.name, self._flag(key, value))
 
+    def put(self, name: str, value: Scalar) -> list[Change]:
+        """A flag or an override by its own name, whatever it means."""
+        hits = [one for one in self.run.facts.entries if one.name == name]
+        last = hits[-1] if hits else None
+        if last is not None and not last.maybe and last.text == _plain(value):
+            return []
+        if last is not None and self._mine(last) and (last.value is not None or self.run.launch is None):
+            return [self._replace(last, value)]
+        if self.run.framework == "verl":
+            return self._append(name, for_shell(f"{last.prefix if last is not None else '++'}{name}={_hydra(value)}"))
+        if value is False:
+            return self._remove(Key(name))
+        if value is True:
+            return [] if hits else self._append(name, name)
+        return self._append(name, f"{name} {for_shell(_plain(value))}")
+
     def _has(self, since: str) -> bool:
         version = self.run.facts.version
         return version is not None and within(version, f">={since}")

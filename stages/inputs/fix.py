@@ -18,6 +18,7 @@ from stages.inputs.quoting import QuotingError
 from stages.inputs.report import Item, Judged, judge
 from stages.inputs.rules.rule import FAIL, PASS, UNKNOWN, Set, SetEnv
 from stages.inputs.run import Known, Run, Script, parse, runs
+from stages.inputs.settings import Scalar
 from stages.inputs.shell.nodes import Source
 
 RECIPE = "inputs-fix"
@@ -63,20 +64,12 @@ class ProofError(FindingError):
 
 def fix(script: Script, known: Known, side: str | None = None, only: Sequence[str] = ()) -> Fixed:
     """Edits for every rule that fails and can be met here. ``only``: ids of rules. Raises CrLfError, ProofError, FindingError."""
-    if script.crlf:
-        raise CrLfError(
-            _("{path} has CR line ends in {n} lines; it was not edited").format(path=script.path.name, n=script.crlf),
-            where=str(script.path),
-            why=_("bash takes the CR as part of the last argument, and nothing continues after `\\` CR"),
-            todo=_("turn them into LF (`sed -i 's/\\r$//'`, or git's autocrlf off), then run this again"),
-        )
+    _refuse_crlf(script)
     base = script.text.encode("utf-8", "surrogateescape")
     first = runs([script], known)
     report = judge([script], first, side=side)
     if not report.judged:
-        raise FindingError(
-            _("no command in {path} starts a framework that is known here").format(path=script.path.name)
-        )
+        raise _nothing_known(script)
     wishes: list[dict[str, tuple[Set | SetEnv, Item]]] = [{} for _run in first]
     judged, edits, data = report.judged, tuple[PlannedEdit, ...](), base
     left, changes = list[Left](), list[Change]()
@@ -100,6 +93,39 @@ def fix(script: Script, known: Known, side: str | None = None, only: Sequence[st
     _prove(report.judged, judged, data, _touched(changes, wishes))
     before, after = (tuple(item for one in each for item in one.items) for each in (report.judged, judged))
     return Fixed(script, edits, data, before, after, tuple(dict.fromkeys(left)))
+
+
+def _refuse_crlf(script: Script) -> None:
+    if script.crlf:
+        raise CrLfError(
+            _("{path} has CR line ends in {n} lines; it was not edited").format(path=script.path.name, n=script.crlf),
+            where=str(script.path),
+            why=_("bash takes the CR as part of the last argument, and nothing continues after `\\` CR"),
+            todo=_("turn them into LF (`sed -i 's/\\r$//'`, or git's autocrlf off), then run this again"),
+        )
+
+
+def _nothing_known(script: Script) -> FindingError:
+    return FindingError(_("no command in {path} starts a framework that is known here").format(path=script.path.name))
+
+
+def put(script: Script, known: Known, name: str, value: Scalar, recipe: str) -> tuple[PlannedEdit, ...]:
+    """The edits that give a flag or an override (by its own name) a value in everything that the script starts; none where it has
+    it. Raises CrLfError, ProofError, FindingError."""
+    _refuse_crlf(script)
+    first = judge([script], runs([script], known)).judged
+    if not first:
+        raise _nothing_known(script)
+    changes = list(dict.fromkeys(change for one in first for change in Editor(one.run).put(name, value)))
+    edits = tuple(_planned(script, changes, recipe, order=1))
+    data = render(script.text.encode("utf-8", "surrogateescape"), edits)
+    again = parse(script.path, data.decode("utf-8", "surrogateescape"), known)
+    after = judge([again], runs([again], known)).judged
+    _same_runs(first, after)
+    _prove(first, after, data, {name, no(name)}, rules=False)
+    if any(Editor(one.run).put(name, value) for one in after):
+        raise ProofError(_("{name} would not have that value afterwards; nothing was written").format(name=name))
+    return edits
 
 
 def _wishes(judged: Sequence[Judged], wishes: list[dict[str, tuple[Set | SetEnv, Item]]], only: Sequence[str]) -> bool:
@@ -143,7 +169,7 @@ def _changes(
     return list(found.values())
 
 
-def _planned(script: Script, changes: list[Change]) -> list[PlannedEdit]:
+def _planned(script: Script, changes: Sequence[Change], recipe: str = RECIPE, order: int = 0) -> list[PlannedEdit]:
     """One edit for each change, in base offsets; ids are the flags'."""
     source, taken = Source(script.path, script.text), set[str]()
     edits = []
@@ -154,10 +180,12 @@ def _planned(script: Script, changes: list[Change]) -> list[PlannedEdit]:
         removed = script.text[change.start : change.end].encode("utf-8", "surrogateescape")
         inserted = change.text.encode("utf-8", "surrogateescape")
         splice = Splice(source.byte(change.start), removed, inserted, rank=(1, 0, number))
-        digest = hashlib.sha256(b"\0".join([RECIPE.encode(), name.encode(), removed, inserted])).hexdigest()
+        digest = hashlib.sha256(b"\0".join([recipe.encode(), name.encode(), removed, inserted])).hexdigest()
         why = change.why or _("{flag} has to reach the workers").format(flag=change.flag)
         edits.append(
-            PlannedEdit(RECIPE, name, digest, (0, number), line=source.line(change.start), why=why, splices=(splice,))
+            PlannedEdit(
+                recipe, name, digest, (order, number), line=source.line(change.start), why=why, splices=(splice,)
+            )
         )
     return edits
 
@@ -182,12 +210,16 @@ def _touched(changes: Sequence[Change], wishes: Sequence[Mapping[str, tuple[Set 
     return names | {no(name) for name in names} | {"--" + name.removeprefix("--no-") for name in names}
 
 
-def _prove(before: Sequence[Judged], after: Sequence[Judged], data: bytes, touched: Container[str]) -> None:
-    """Nothing else has changed, no rule is worse, and bash can parse it. Raises ProofError."""
+def _prove(
+    before: Sequence[Judged], after: Sequence[Judged], data: bytes, touched: Container[str], rules: bool = True
+) -> None:
+    """Nothing else has changed, no rule is worse (with ``rules``), and bash can parse it. Raises ProofError."""
     for old, new in zip(before, after, strict=True):
         then = {item.rule.id: item.verdict.state for item in new.items}
         worse = [
-            item.rule.id for item in old.items if item.verdict.state == PASS and then.get(item.rule.id, PASS) != PASS
+            item.rule.id
+            for item in (old.items if rules else ())
+            if item.verdict.state == PASS and then.get(item.rule.id, PASS) != PASS
         ]
         strange = [one.name for one in differences(old.run, new.run) if one.name not in touched]
         if worse or strange:

@@ -14,6 +14,7 @@ from locales import _
 from stages.inputs.shell.expand import Expander
 from stages.inputs.shell.nodes import Simple, Source
 from stages.inputs.shell.parse import parse
+from stages.inputs.shell.reading import Reading
 from stages.inputs.shell.scope import Scope
 from stages.inputs.shell.words import ShellSyntaxError
 
@@ -81,7 +82,7 @@ def second_parse(texts: Sequence[str]) -> list[str | None] | None:
     node = nodes[0]
     if node.assigns:
         return None
-    expander = Expander(source, Scope(), lambda _source, _scope, _body: None)
+    expander = Expander(source, Scope(), lambda _source, _scope, _body: None, Reading().spend)
     return [arg.text for arg in expander.args(node.words)]
 
 

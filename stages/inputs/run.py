@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,25 +13,29 @@ from locales import _
 from stages.inputs.documents import SUFFIXES, Document, DocumentError, as_flags, read_document
 from stages.inputs.entries import Entry, entries
 from stages.inputs.facts import Facts, Found
-from stages.inputs.launch import SGLANG, SLIME, VERL, VIME, VLLM, Launch, launches
+from stages.inputs.launch import SGLANG, SLIME, TRAINERS, VERL, VIME, VLLM, Launch, launches
 from stages.inputs.runtime_env import RuntimeEnv, read_runtime_env
 from stages.inputs.shell.nodes import Source
 from stages.inputs.shell.reading import Command, read_text
 from stages.inputs.shell.run import read_script
 from stages.inputs.shell.values import text_of
 
+_MOST_LAUNCHES = 100
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?\S*")
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known besides the scripts: from the task card, or from the command line. None is unknown."""
+    """What is known besides the scripts: from the task card, or from the command line. None is unknown.
+
+    ``version`` is the training framework's, ``engine_version`` that of an engine which a script starts."""
 
     framework: str | None = None
     version: str | None = None
     backend: str | None = None
     checkout: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    engine_version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,11 +109,18 @@ def parse(path: Path, text: str, known: Known) -> Script:
             todo=_("name the shell script or the config that it writes"),
         )
     reading = read_script(Source(path.absolute(), plain), known.env)
-    found = tuple(launches(reading.commands, known.framework))
+    found = _few(path, tuple(launches(reading.commands, known.framework)))
     sources = tuple(dict.fromkeys(source.path for source in reading.sources if source.path is not None))
     return Script(
         path, text, crlf, found, tuple(reading.commands), tuple(dict.fromkeys(reading.notes)), sources=sources
     )
+
+
+def _few(path: Path, found: tuple[Launch, ...]) -> tuple[Launch, ...]:
+    if len(found) > _MOST_LAUNCHES:
+        text = _("{path} starts more than {count} trainings and engines")
+        raise FindingError(text.format(path=path.name, count=_MOST_LAUNCHES), where=found[_MOST_LAUNCHES].where)
+    return found
 
 
 def _document(path: Path, text: str, plain: str, crlf: int, known: Known) -> Script:
@@ -122,22 +134,20 @@ def _document(path: Path, text: str, plain: str, crlf: int, known: Known) -> Scr
         return Script(path, text, crlf, (), document=document, sources=(path.absolute(),))
     env = {**(document.env or {}), **known.env}
     reading = read_script(Source(None, document.script, path.name), env)
-    found = tuple(launches(reading.commands, known.framework))
+    found = _few(path, tuple(launches(reading.commands, known.framework)))
     notes, files = tuple(dict.fromkeys(reading.notes)), (path.absolute(),)
     return Script(path, text, crlf, found, tuple(reading.commands), notes, document, files)
 
 
 def runs(scripts: Sequence[Script], known: Known) -> list[Run]:
-    """Trainings, each with the engines that are started beside it; the engines, where there is no training."""
+    """Trainings, each with the engines that are started beside it; then those engines, which have settings of their own."""
     found: list[Run] = []
     served: list[Run] = []
     for script in scripts:
         for run in _runs(script, known):
             (found if run.trains else served).append(run)
-    if not found:
-        return served
     beside = tuple(run.facts for run in served)
-    return [Run(r.script, r.framework, r.launch, r.facts, r.engine, r.backend, r.known, beside) for r in found]
+    return [*(replace(run, served=beside) for run in found), *served]
 
 
 def _runs(script: Script, known: Known) -> Iterator[Run]:
@@ -159,7 +169,8 @@ def _run(script: Script, framework: str, launch: Launch | None, given: Sequence[
         else None
     )
     dialect = f"verl/{backend}" if framework == VERL and backend else framework
-    version = known.version or _version_nearby(script.path, framework)
+    told = known.version if framework in TRAINERS else known.engine_version
+    version = told or _version_nearby(script.path, framework)
     opened = launch is not None and launch.command.open
     facts = Facts(dialect, tuple(given), base, missing, version, opened)
     engine = _engine(framework, facts)
@@ -210,7 +221,7 @@ def _base(given: Sequence[Entry], launch: Launch | None) -> tuple[tuple[Entry, .
     if folder is not None and folder.text and config:
         path = Path(folder.text) / f"{config}.yaml"
         try:
-            if path.is_absolute() and path.is_file():
+            if path.is_absolute() and os.path.isfile(path):
                 return read_document(path, read_text(path)).entries, ""
         except (OSError, ValueError, FindingError):
             pass
@@ -231,7 +242,7 @@ def _config_file(given: Sequence[Entry], framework: str) -> tuple[tuple[Entry, .
         return (), ""
     path = Path(config.text) if config.text else None
     try:
-        if path is not None and path.is_absolute() and path.is_file() and framework in (VLLM, SGLANG):
+        if path is not None and path.is_absolute() and os.path.isfile(path) and framework in (VLLM, SGLANG):
             return as_flags(read_document(path, read_text(path)).entries), ""
     except (OSError, ValueError, FindingError):
         pass
@@ -245,7 +256,7 @@ def _version_nearby(script: Path, framework: str) -> str | None:
     for folder in script.absolute().parents:
         file = folder / "verl" / "version" / "version"
         try:
-            if file.is_file():
+            if os.path.isfile(file):
                 text = file.read_text("utf-8")[:40].strip()
                 return text if _VERSION.fullmatch(text) else None
         except (OSError, ValueError):

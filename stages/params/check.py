@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,6 +82,7 @@ def _side_json(config: Config) -> dict[str, Any]:
         "kind": config.kind,
         "model_type": config.model_type,
         "provider_class": config.provider_class,
+        "bridge_file": config.bridge_file,
     }
 
 
@@ -110,6 +112,8 @@ def check(wish: Wish) -> Checked:
     if wish.modules is not None:
         items += check_modules(compared, read_modules(wish.modules))
         paths.append(wish.modules)
+    if train.bridge_file is not None and os.path.isfile(train.bridge_file):
+        paths.append(Path(train.bridge_file))
     inputs = {str(path.absolute()): digest(path) for path in paths}
     compared = replace(compared, items=tuple(_in_order(list(compared.items))))
     return Checked(train, infer, compared, tuple(_in_order(items)), wish.modules is not None, tuple(notes), inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from codemods.errors import RefusedError
 from locales import _
 from stages.params.mapping import STRUCTURE, SWITCH
 from stages.params.points import NOT_COMPUTED, Point
-from stages.params.reading import ConfigError, read_object
+from stages.params.reading import HF, ConfigError, read_object
 
 FORMAT = "probepatch/param-alignment-instruction/1"
 METHODS = ("config", "code", "weight")
@@ -21,12 +22,14 @@ class LoadRefusedError(RefusedError):
     """msprobe's ``load`` overrides what goes into a module, never a parameter."""
 
 
-def instructions(points: Iterable[tuple[str, Point]]) -> list[dict[str, Any]]:
-    """One for each open point, in its order."""
-    return [_instruction(number, point) for number, point in points]
+def instructions(
+    points: Iterable[tuple[str, Point]], sides: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """One for each open point, in its order. ``sides``: what is known of each side's config, for the file to be edited."""
+    return [_instruction(number, point, sides or {}) for number, point in points]
 
 
-def _instruction(number: str, point: Point) -> dict[str, Any]:
+def _instruction(number: str, point: Point, sides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     side = point.side or "train"
     method = _method(point)
     return {
@@ -36,7 +39,26 @@ def _instruction(number: str, point: Point) -> dict[str, Any]:
         "target": _target(point, side),
         "action": _action(point, side, method),
         "verify": _verify(point, number),
+        **_edit(point, side, method, sides.get(side, {})),
     }
+
+
+def _edit(point: Point, side: str, method: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What `params fix` needs to do it: the file, and the value or the names. What is not known here is left out."""
+    loose, reading = _undeclared(point), point.train if side == "train" else point.infer
+    named = isinstance(reading, Mapping) and reading.get("path") is not None
+    if method == "code" and len(loose) == 1 and named and point.result != "CONFLICT":
+        old, new = next(iter(loose)), _target(point, side)
+        if old.isidentifier() and new.isidentifier() and old != new:
+            return {"rename": {"from": old, "to": new}, **_file(told.get("bridge_file"))}
+    other = point.infer if side == "train" else point.train
+    if method == "config" and named and isinstance(other, Mapping) and other.get("value") is not None:
+        return {"value": other["value"], **_file(told.get("path") if told.get("kind") == HF else None)}
+    return {}
+
+
+def _file(path: Any) -> dict[str, str]:
+    return {"file": os.path.abspath(path)} if isinstance(path, str) and os.path.isfile(path) else {}
 
 
 def _method(point: Point) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from stages.params.compare import RESULTS
 from stages.params.mapping import KINDS
 from stages.params.points import LAYERS, NOT_COMPUTED, Point, not_computed, of_findings, of_items
 from stages.params.reading import ConfigError, read_object
+from stages.params_tensors.sample import fingerprint
 
 CONFIG_FORMAT = "probepatch/param-config/1"
 FILES = {layer: f"param_{layer}.json" for layer in LAYERS if layer != "modules"}
@@ -22,7 +24,8 @@ ALIGNED, MISMATCH = "EXACT", "MISMATCH"
 
 @dataclass(frozen=True)
 class Layer:
-    """``state``: EXACT, MISMATCH, or not computed; ``only`` keys of one side, by side."""
+    """``state``: EXACT, MISMATCH, or not computed; ``only`` keys of one side, by side; ``sides``: what the config layer says of
+    each side's config (path, kind, bridge_file)."""
 
     name: str
     state: str
@@ -32,6 +35,7 @@ class Layer:
     items: tuple[Mapping[str, Any], ...] = ()
     only: Mapping[str, tuple[str, ...]] | None = None
     why: str = ""
+    sides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -54,7 +58,7 @@ def _missing(name: str, why: str, path: Path | None = None) -> Layer:
 
 
 def _config(path: Path) -> list[Layer]:
-    if not path.is_file():
+    if not os.path.isfile(path):
         why = _("`params check` has not written {path}").format(path=path)
         return [_missing("config", why), _missing("modules", why)]
     data = read_object(path, _("result"))
@@ -75,7 +79,9 @@ def _config(path: Path) -> list[Layer]:
             continue
         points = tuple(of_items(mine))
         only = _only(data) if name == "config" else None
-        layers.append(Layer(name, MISMATCH if points else ALIGNED, len(mine), points, path, tuple(mine), only))
+        sides = {side: told for side in ("train", "infer") if isinstance(told := data.get(side), dict)}
+        state = MISMATCH if points else ALIGNED
+        layers.append(Layer(name, state, len(mine), points, path, tuple(mine), only, sides=sides))
     return layers
 
 
@@ -88,12 +94,20 @@ def _whole(items: Any) -> bool:
         and item["kind"] in KINDS
         and item["result"] in RESULTS
         and isinstance(item["name"], str)
+        and isinstance(item["why"], str)
+        and item["side"] in ("train", "infer", None)
+        and isinstance(item["module"], (str, type(None)))
+        and all(_is_reading(item[side]) for side in ("train", "infer"))
         for item in items
     )
 
 
+def _is_reading(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and isinstance(value.get("undeclared", {}), dict))
+
+
 def _tensors(name: str, path: Path) -> Layer:
-    if not path.is_file():
+    if not os.path.isfile(path):
         return _missing(name, _("`params {name}` has not written {path}").format(name=name, path=path))
     data = read_object(path, _("result"))
     findings, compared = data.get("findings"), data.get("compared")
@@ -110,33 +124,35 @@ def _tensors(name: str, path: Path) -> Layer:
         return _missing(name, _("nothing was compared"), path)
     assert isinstance(findings, list)
     points = tuple(of_findings(name, findings))
-    if not points and data.get("verdict") not in (ALIGNED, None):
-        return _missing(name, _("the result says {verdict}").format(verdict=data["verdict"]), path)
+    if not points and data.get("verdict") != ALIGNED:
+        return _missing(name, _("the result says {verdict}").format(verdict=data.get("verdict")), path)
     return Layer(name, MISMATCH if points else ALIGNED, compared, points, path, (), _only(data))
 
 
 def _only(data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {side: tuple(str(key) for key in data.get(f"{side}_only_keys") or ()) for side in ("train", "infer")}
+    found = {}
+    for side in ("train", "infer"):
+        keys = data.get(f"{side}_only_keys")
+        found[side] = tuple(map(str, keys)) if isinstance(keys, list) else ()
+    return found
 
 
 def _changed(data: Mapping[str, Any]) -> str:
-    """Why the result does not hold any more."""
+    """Why the result does not hold any more: small files are told by their hash, weights by size, time and a sample."""
     inputs = data.get("inputs")
-    for path, known in inputs.items() if isinstance(inputs, dict) else ():
+    hashes = inputs if isinstance(inputs, dict) else {}
+    for path, known in hashes.items():
         if digest(Path(path)) != known:
             return _("{path} has changed since; run it again").format(path=path)
-    sides = data.get("sides")
-    for side in sides.values() if isinstance(sides, dict) else ():
-        for file in side.get("files") or () if isinstance(side, dict) else ():
-            if _size_and_time(Path(file["path"])) != (file["bytes"], file["mtime_ns"]):
-                return _("{path} has changed since; run it again").format(path=file["path"])
+    for file in _files(data.get("sides")):
+        path = str(file.get("path"))
+        now = fingerprint(Path(path))
+        if path not in hashes and any(file.get(name) != value for name, value in now.items()):
+            return _("{path} has changed since; run it again").format(path=path)
     return ""
 
 
-def _size_and_time(path: Path) -> tuple[int, int] | None:
-    """What stands for the contents of a file of weights."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
+def _files(sides: Any) -> Iterator[Mapping[str, Any]]:
+    for side in sides.values() if isinstance(sides, dict) else ():
+        files = side.get("files") if isinstance(side, dict) else None
+        yield from (file for file in files if isinstance(file, dict)) if isinstance(files, list) else ()

@@ -5,6 +5,7 @@ A JSON file with ``fields``; each has names for one or both sides, or what a sid
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
@@ -98,20 +99,32 @@ def fitting(train: Config, infer: Config) -> str | None:
     return "hf-hf" if train.kind == HF else "hf-megatron"
 
 
-def read_mapping(path: Path, seen: tuple[Path, ...] = ()) -> Mapping:
-    """Raises UsageError, ConfigError."""
+def read_mapping(path: Path, seen: tuple[Path, ...] = (), known: dict[Path, Mapping] | None = None) -> Mapping:
+    """``seen``: the mappings that include this one; ``known``: those that were read already. Raises UsageError, ConfigError."""
+    known = {} if known is None else known
+    if _real(path) not in known:
+        found = _read_mapping(path, seen, known)
+        known[_real(path)] = found
+    return known[_real(path)]
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _read_mapping(path: Path, seen: tuple[Path, ...], known: dict[Path, Mapping]) -> Mapping:
     data = read_object(path, _("mapping"))
     _check_keys(data, _KEYS, path)
     if data.get("format", FORMAT) != FORMAT:
         raise ConfigError(_("this is no mapping of the format {format}").format(format=FORMAT), where=str(path))
-    if path.resolve() in seen or len(seen) > 8:
+    if _real(path) in seen or len(seen) > 8:
         raise ConfigError(_("the mapping includes itself"), where=str(path))
     fields: dict[str, Field] = {}
     ignore: list[str] = []
     modules: list[tuple[str, str]] = []
     for word in _texts(data.get("include", []), path):
         below = SHIPPED / f"{word}.json" if word in shipped() else path.parent / word
-        included = read_mapping(below, (*seen, path.resolve()))
+        included = read_mapping(below, (*seen, _real(path)), known)
         fields |= {one.name: one for one in included.fields}
         ignore += included.ignore
         modules += included.modules

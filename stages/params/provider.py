@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,20 @@ def effective_config(side: Side, hf_dir: str, bridge: str, sources: tuple[str, .
         "_names = {'__name__': 'dump_provider'}\n"
         f"exec(compile({source!r}, 'dump_provider.py', 'exec'), _names)\n"
         "answer(_names['main'](GIVEN))\n"
+        "__import__('os')._exit(0)\n"  # threads of the side's code end with it
     )
     told = side.ask(script, {"hf_dir": hf_dir, "bridge": bridge, "sources": list(sources)}, limit=_LIMIT)
     if not isinstance(told, dict):
         raise SideError(_("the interpreter of the {side} side gives an answer of another form").format(side=side.name))
     if "error" in told:
         raise _error(told["error"], bridge, side)
+    try:
+        json.dumps(told, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise SideError(
+            _("the interpreter of the {side} side gives an answer of another form").format(side=side.name),
+            why=str(error)[:200],
+        ) from error
     if told.get("format") != EFFECTIVE:
         raise SideError(_("the interpreter of the {side} side gives an answer of another form").format(side=side.name))
     return told

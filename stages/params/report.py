@@ -36,6 +36,11 @@ class Report:
     points: tuple[tuple[Point, Mapping[str, Any] | None], ...]
 
     @property
+    def sides(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the config layer says of each side's config."""
+        return next((one.sides for one in self.layers if one.sides), {})
+
+    @property
     def verdict(self) -> str:
         if not self.points:
             return ALIGNED

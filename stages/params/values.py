@@ -13,12 +13,12 @@ from typing import Any
 from locales import _
 
 DTYPES = {
-    "bfloat16": ("bf16",),
-    "float16": ("fp16", "half"),
-    "float32": ("fp32", "float"),
-    "float64": ("fp64", "double"),
-    "float8_e4m3fn": ("fp8_e4m3", "e4m3", "fp8_e4m3fn"),
-    "float8_e5m2": ("fp8_e5m2", "e5m2"),
+    "bfloat16": ("bf16", "BF16"),
+    "float16": ("fp16", "half", "f16", "F16", "FP16"),
+    "float32": ("fp32", "float", "f32", "F32", "FP32"),
+    "float64": ("fp64", "double", "f64", "F64", "FP64"),
+    "float8_e4m3fn": ("fp8_e4m3", "e4m3", "fp8_e4m3fn", "F8_E4M3"),
+    "float8_e5m2": ("fp8_e5m2", "e5m2", "F8_E5M2"),
 }
 ACTIVATIONS = {"silu": ("swish", "SiLU"), "gelu": ("GELU",), "relu": ("ReLU",)}
 _PREFIXES = re.compile(r"^(?:torch|jnp|np)\.(?=(?:bfloat|float|half|double|int|uint)\w*$)")

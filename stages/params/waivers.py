@@ -28,7 +28,7 @@ class NotWaivableError(RefusedError):
 def read_waivers(folder: Path) -> dict[str, Any]:
     """By the point's name. Raises ConfigError."""
     path = folder / NAME
-    if not path.exists():
+    if not os.path.exists(path):
         return {}
     data = read_object(path, _("list of waivers"))
     waivers = data.get("waivers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +15,10 @@ from stages.params_tensors.naming import Numbers, named
 from stages.params_tensors.opening import open_side
 from stages.params_tensors.pairing import INFER, TRAIN, Wish, pair
 from stages.params_tensors.rules import Rules, load_rules
+from stages.params_tensors.sample import SMALL, fingerprint
 from stages.params_tensors.tensors import Problem, Side
 from stages.params_tensors.verdicts import EXACT, MISSING_SIDE, UNSUPPORTED, WORDS, Finding, Pairing, overall
 
-_SMALL = 16 << 20  # bytes
 TIED, VOCABULARY = "tie_word_embeddings", "vocab_size"
 
 
@@ -94,10 +95,7 @@ class Report:
 
 
 def _side_json(side: Side) -> dict[str, Any]:
-    files = []
-    for path in side.files:
-        status = path.stat()
-        files.append({"path": str(path.absolute()), "bytes": status.st_size, "mtime_ns": status.st_mtime_ns})
+    files = [{"path": str(path.absolute()), **fingerprint(path)} for path in side.files]
     ranks = len(side.parallel) or None
     return {"path": str(side.path), "form": side.form, "tensors": len(side.leaves), "ranks": ranks, "files": files}
 
@@ -106,7 +104,9 @@ def _digests(sides: Mapping[str, Side]) -> dict[str, str]:
     """SHA-256 of the small files that the result rests on; weights are told by size and time, above."""
     paths = {path for side in sides.values() for path in (*side.files, side.path / "config.json")}
     return {
-        str(path.absolute()): digest(path) for path in sorted(paths) if path.is_file() and path.stat().st_size <= _SMALL
+        str(path.absolute()): digest(path)
+        for path in sorted(paths)
+        if os.path.isfile(path) and path.stat().st_size <= SMALL
     }
 
 

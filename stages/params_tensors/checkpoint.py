@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -26,7 +27,7 @@ def read_folder(folder: Path) -> Side:
     """A folder of safetensors files; every fault of the set is a problem of its own. Raises TensorFileError, NoTensorsError."""
     index = folder / INDEX
     present = sorted(path for path in folder.glob("*.safetensors"))
-    if index.is_file():
+    if os.path.lexists(index):
         return _indexed(folder, index, present)
     if not present:
         raise NoTensorsError(
@@ -61,7 +62,7 @@ def _indexed(folder: Path, index: Path, present: list[Path]) -> Side:
             problems.append(Problem("outside", what, file, tuple(names)))
             continue
         path = folder / file
-        if not path.is_file():
+        if not os.path.isfile(path):
             problems.append(Problem("shard-missing", _("the index names a file that is not there"), file, tuple(names)))
             continue
         used.append(path)
@@ -116,7 +117,7 @@ def _stays_inside(file: str) -> bool:
 def config_beside(folder: Path) -> dict[str, Any]:
     """``config.json`` of the folder; empty when there is none. Raises TensorFileError when it is no JSON."""
     path = folder / "config.json"
-    if not path.is_file():
+    if not os.path.isfile(path):
         return {}
     data = strict_json(path, read_limited(path, _LARGEST_CONFIG))
     return data if isinstance(data, dict) else {}
@@ -125,7 +126,7 @@ def config_beside(folder: Path) -> dict[str, Any]:
 def read_limited(path: Path, limit: int) -> bytes:
     """A small file. Raises TensorFileError when it is larger than ``limit`` bytes or cannot be read."""
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise TensorFileError(_("this is no regular file"), where=str(path))
         with path.open("rb") as file:
             data = file.read(limit + 1)

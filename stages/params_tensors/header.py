@@ -12,6 +12,7 @@ from locales import _
 from stages.params_tensors.tensors import Leaf, TensorFileError, expected_bytes
 
 LARGEST = 16 << 20  # bytes of a header; real ones have a few hundred bytes for each tensor
+LONGEST_NAME = 1000  # characters
 _LARGEST_DIMENSION = 1 << 48
 _MOST_DIMENSIONS = 16
 
@@ -71,6 +72,8 @@ def _checked(path: Path, head: Any, start: int, size: int) -> dict[str, Leaf]:
 
 
 def _leaf(path: Path, name: str, entry: Any, start: int) -> Leaf:
+    if len(name) > LONGEST_NAME:
+        raise _bad(path, _("`{name}…` is too long a name for a tensor").format(name=name[:80]))
     entry = entry if isinstance(entry, dict) else {}
     dtype: Any = entry.get("dtype")
     shape: Any = entry.get("shape")

@@ -8,7 +8,7 @@ from typing import Any
 
 from locales import _
 from stages.params_tensors.checkpoint import lines_of
-from stages.params_tensors.header import is_shape, read_header
+from stages.params_tensors.header import LONGEST_NAME, is_shape, read_header
 from stages.params_tensors.payload_inventory import FORMAT
 from stages.params_tensors.tensors import BUFFER, PARAMETER, Leaf, Problem, Shard, Side, TensorFileError
 
@@ -104,6 +104,7 @@ def _is_entry(entry: Any) -> bool:
     shard, alias, sha = entry.get("shard"), entry.get("alias_of"), entry.get("sha256")
     return (
         isinstance(entry.get("name"), str)
+        and len(entry["name"]) <= LONGEST_NAME
         and isinstance(entry.get("dtype"), str)
         and is_shape(entry.get("shape"))
         and type(entry.get("bytes")) is int

@@ -25,7 +25,8 @@ class Piece:
 
 @dataclass
 class Named:
-    """``views`` by plain name; ``replicas`` are pairs that the ranks should hold alike; ``ignored`` maps a name to the reason."""
+    """``views`` by plain name; ``replicas`` are pairs that the ranks should hold alike; ``ignored`` maps a name to the reason;
+    ``alone`` are patterns of names that only one side may have."""
 
     views: dict[str, View] = field(default_factory=dict)
     replicas: list[tuple[View, View]] = field(default_factory=list)
@@ -33,6 +34,7 @@ class Named:
     aliases: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    alone: tuple[str, ...] = ()
 
 
 class Numbers:
@@ -57,7 +59,7 @@ class Numbers:
 
 def named(side: Side, rules: Rules, numbers: Numbers) -> Named:
     """The side's tensors by plain name."""
-    out = Named()
+    out = Named(alone=rules.ignore_alone)
     pieces: dict[str, list[Piece]] = {}
     ignored = re.compile("|".join(map(translate, rules.ignore))) if rules.ignore else None
     for stored, leaves in side.leaves.items():

@@ -15,6 +15,7 @@ from stages.params_tensors.checkpoint import config_beside, read_file, read_fold
 from stages.params_tensors.inventory import PATTERN, read_inventories
 from stages.params_tensors.tensors import NoTensorsError, Side, TensorFileError
 
+_LIMIT = 3600  # seconds
 PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 
 
@@ -46,17 +47,24 @@ def open_side(path: Path, scratch: Path, python: str | None = None) -> Side:
 
 def _unpickled(path: Path, scratch: Path, python: str | None) -> Side:
     """Its tensors, written out by torch in a process of its own with ``weights_only=True``: nothing in the file can run."""
+    if not os.path.isfile(path):
+        raise TensorFileError(_("this is no regular file"), where=str(path))
     script = Path(payload_inventory.__file__)
     environment = {**os.environ, "PROBEPATCH_INVENTORY": str(scratch), "PROBEPATCH_INVENTORY_DATA": "1"}
     command = [python or sys.executable, str(script), "file", str(path.absolute())]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=_LIMIT)
+    except subprocess.TimeoutExpired as error:
+        text = _("{path} is pickled, and was not read within {limit} s")
+        raise TensorFileError(text.format(path=path, limit=_LIMIT)) from error
     except OSError as error:
         raise NoTensorsError(_("{python} does not run").format(python=command[0]), why=error.strerror) from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         why = "".join(c if c.isprintable() else "?" for c in said[-1][:300]) if said else None
         lacking = b"No module named 'torch'" in done.stderr
+        if b"UnpicklingError" in done.stderr:
+            why = _("it holds more than tensors and plain values, and nothing else is unpickled")
         raise (NoTensorsError if lacking else TensorFileError)(
             _("{path} is pickled, and could not be read").format(path=path),
             why=why,

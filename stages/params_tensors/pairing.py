@@ -108,6 +108,9 @@ def _alone(
     if name in own.aliases and not name.endswith(HEAD):
         ignored[name] = _("the same memory as {name}").format(name=own.aliases[name])
         return None
+    if any(fnmatchcase(name, pattern) for pattern in own.alone):
+        ignored[name] = _("by rule: the other side has none")
+        return None
     if view.kind == BUFFER and not view.persistent:
         ignored[name] = _("a buffer that is not part of the state dict")
         return None

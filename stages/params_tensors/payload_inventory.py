@@ -9,8 +9,10 @@ packed for kernels, say::
 Or let it load a model by itself::
 
     PROBEPATCH_INVENTORY=/folder python payload_inventory.py transformers MODEL_FOLDER
-    PROBEPATCH_INVENTORY=/folder python payload_inventory.py vllm MODEL_FOLDER [TENSOR_PARALLEL_RANKS]
+    PROBEPATCH_INVENTORY=/folder python payload_inventory.py vllm MODEL_FOLDER [TENSOR_PARALLEL_RANKS [SETTINGS]]
     PROBEPATCH_INVENTORY=/folder python payload_inventory.py file FILE.pt     # torch.load with weights_only=True
+
+SETTINGS are the engine's, as JSON, the same as the job's: '{"dtype": "float32", "gpu_memory_utilization": 0.5}'.
 
 Switches, read from the environment of each process:
 
@@ -261,13 +263,14 @@ def _transformers(path: str) -> None:
     write_inventory(model)
 
 
-def _vllm(path: str, ranks: str = "1") -> None:
+def _vllm(path: str, ranks: str = "1", settings: str = "{}") -> None:
     """``ranks`` of tensor parallelism, each of which writes its own."""
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     _vllm_loader()
     small = {"enforce_eager": True, "max_model_len": 64, "max_num_seqs": 1, "skip_tokenizer_init": True}
+    fixed = {"load_format": "probepatch_inventory", "tensor_parallel_size": int(ranks)}
     vllm = importlib.import_module("vllm")
-    vllm.LLM(model=path, load_format="probepatch_inventory", tensor_parallel_size=int(ranks), **small)
+    vllm.LLM(model=path, **(small | json.loads(settings) | fixed))
 
 
 def _vllm_loader() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ _FIELDS: Mapping[str, Field] = {
     ),
     "vocab": Field("texts", _("plain names whose first dimension is the vocabulary, with *")),
     "ignore": Field("texts", _("names that are not compared, with *; each is listed")),
+    "ignore_alone": Field("texts", _("likewise, where only one side has them: what both have is compared")),
 }
 _PART = re.compile(r"\{([a-z]+)(\.\.\.)?\}")
 
@@ -73,12 +75,13 @@ class Rules:
     join: tuple[tuple[str, int], ...] = ()
     vocab: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    ignore_alone: tuple[str, ...] = ()
 
 
 def load_rules(name: str) -> Rules:
     """Rules by their shipped name, or from a file. Raises UsageError, RecipeError."""
     path = SHIPPED / f"{name}.yaml" if re.fullmatch(r"[a-z0-9_-]+", name) else Path(name)
-    if not path.is_file():
+    if not os.path.isfile(path):
         known = ", ".join(sorted(one.stem for one in SHIPPED.glob("*.yaml")))
         raise UsageError(
             _("there are no rules `{name}`").format(name=name), todo=_("known: {names}; or a file").format(names=known)
@@ -92,6 +95,7 @@ def load_rules(name: str) -> Rules:
         tuple((one["match"], one["dim"]) for one in data.get("join", ())),
         tuple(data.get("vocab", ())),
         tuple(data.get("ignore", ())),
+        tuple(data.get("ignore_alone", ())),
     )
 
 
@@ -111,6 +115,11 @@ def _pattern(one: Located, text: str, to: tuple[str, ...], extra: tuple[str, ...
     wanted = {found.group(1) for name in to for found in _PART.finditer(name)}
     if len(set(words)) != len(words) or not wanted <= {*words, *extra}:
         raise RecipeError(_("the words in braces of `from` and `to` do not fit together"), where=one.where("from"))
+    for part in _PART.sub("\0", text.replace("...}", "}")).split("."):
+        if part.count("\0") > 1:
+            raise RecipeError(_("two words in braces stand in one part of a name"), where=one.where("from"))
+    if text.count("...}") > 2:
+        raise RecipeError(_("`{word...}` stands more than twice in a name"), where=one.where("from"))
     out, at = "", 0
     for found in _PART.finditer(text):
         what = r"\d+" if found.group(1) == "expert" else "[^.]+(?:\\.[^.]+)*" if found.group(2) else "[^.]+"

@@ -11,7 +11,6 @@ from locales import _
 from stages.inputs.shell.arithmetic import calculate
 from stages.inputs.shell.expand import Expander
 from stages.inputs.shell.nodes import Simple, Source
-from stages.inputs.shell.parse import parse
 from stages.inputs.shell.scope import Scope
 from stages.inputs.shell.simple import DECLARING
 from stages.inputs.shell.substitutions import expanded_path, without_last_line_end
@@ -123,7 +122,7 @@ class Builtins:
         source = Source(
             None, " ".join(text for text in texts if text is not None), expander.source.where(words[0].start)
         )
-        self.follow.nodes(parse(source).nodes, source, expander.scope)
+        self.follow.text(source, expander.scope)
         return True
 
     def _set(self, words: Sequence[Arg], scope: Scope) -> None:

@@ -23,19 +23,22 @@ from stages.inputs.shell.values import (
     shown,
     text_of,
     unknown,
+    weight,
 )
 
 ARGUMENTS = "$@"
 """Assumed of a script that was read as if it were called without arguments."""
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 Substitute = Callable[[Source, Scope, Sequence[Node]], "Value | None"]
+Spend = Callable[[int, str], None]
 
 
 class Expander:
-    """Expands the words of one source in a scope. ``substitute`` tells the output of commands, where it can."""
+    """Expands the words of one source in a scope. ``substitute`` tells the output of commands, where it can; ``spend`` is told how
+    many pieces come to be."""
 
-    def __init__(self, source: Source, scope: Scope, substitute: Substitute) -> None:
-        self.source, self.scope, self.substitute = source, scope, substitute
+    def __init__(self, source: Source, scope: Scope, substitute: Substitute, spend: Spend) -> None:
+        self.source, self.scope, self.substitute, self._spend = source, scope, substitute, spend
 
     # --- whole words ---------------------------------------------------------------------------------------------------
 
@@ -47,6 +50,7 @@ class Expander:
         """The arguments that a word becomes: none, one, or many."""
         array = self._whole_array(word)
         if array is not None:
+            self._spend(sum(1 + weight(arg.value) for arg in array), self.source.where(word.start))
             return array
         texts: list[list[Piece]] = []
         current: list[Piece] = []
@@ -126,6 +130,7 @@ class Expander:
                 return (*home, Piece(part.text[1:], self.source, part.start + 1, part.end))
             return (Piece(part.text, self.source, part.start, part.end, part.quote),)
         inner, quote = self._expansion(part), '"' if getattr(part, "quoted", False) else ""
+        self._spend(weight(inner), self.source.where(part.start))
         return (Piece(None, self.source, part.start, part.end, quote, inner=inner),)
 
     def _expansion(self, part: Part) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,6 +34,6 @@ def find_file(value: Value, expander: Expander) -> Source | None:
         return None
     try:
         file = Path(path)
-        return Source(file, read_text(file)) if file.is_file() else None
+        return Source(file, read_text(file)) if os.path.isfile(file) else None
     except (OSError, ValueError):
         return None

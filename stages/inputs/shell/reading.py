@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +12,8 @@ from locales import _
 from stages.inputs.shell.nodes import Simple, Source
 from stages.inputs.shell.values import Arg, Value
 
-_LARGEST = 4 << 20  # bytes
+_LARGEST = 1 << 19  # bytes
+_MOST = 2_000_000  # pieces of text that are put together in all
 
 
 class TooLongError(FindingError):
@@ -39,13 +42,24 @@ class Reading:
     commands: list[Command] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    spent: int = 0
+
+    def spend(self, pieces: int, where: str) -> None:
+        """Raises TooLongError."""
+        self.spent += pieces
+        if self.spent > _MOST:
+            raise TooLongError(_("the script puts together more than can be followed"), where=where)
 
 
 def read_text(path: Path) -> str:
     """Raises OSError, ValueError."""
-    if path.stat().st_size > _LARGEST:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # never waits for the other end of a pipe
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError(_("it is no regular file"))
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
         raise ValueError(_("it is larger than {size} bytes").format(size=_LARGEST))
-    data = path.read_bytes()
     if b"\0" in data:
         raise ValueError(_("it holds NUL bytes: it is no text"))
     return data.decode("utf-8", "surrogateescape")

@@ -32,13 +32,17 @@ from stages.inputs.shell.values import Arg, Value, Var, assuming, assumptions, l
 from stages.inputs.shell.ways import assigned, ends, expected_to_succeed, has_to_be_set, is_arguments, sets_only
 
 _STEPS, _DEEPEST, _ROUNDS = 50_000, 24, 64
+_FILE = 1_000  # pieces that reading a file counts for, besides its length
 
 
 def read_script(source: Source, env: Mapping[str, str] | None = None) -> Reading:
     """What a script would start when it is called without arguments and ``env`` is set. Raises FindingError."""
     follow = _Follow()
     variables = {name: Var(literal(value)) for name, value in (env or {}).items()}
-    follow.file(source, Scope(variables, exported=set(variables)))
+    try:
+        follow.file(source, Scope(variables, exported=set(variables)))
+    except RecursionError as error:
+        raise TooLongError(_("the script is nested too deep to be followed"), where=source.where(0)) from error
     return follow.reading
 
 
@@ -54,6 +58,14 @@ class _Follow:
         if self.depth > _DEEPEST:
             raise TooLongError(_("scripts call one another without an end"), where=source.where(0))
         self.reading.sources.append(source)
+        self.nodes(parse(source).nodes, source, scope)
+        self.depth -= 1
+
+    def text(self, source: Source, scope: Scope) -> None:
+        """Commands in a text, in the scope of whoever evaluates it."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise TooLongError(_("a text evaluates itself without an end"), where=source.where(0))
         self.nodes(parse(source).nodes, source, scope)
         self.depth -= 1
 
@@ -91,7 +103,7 @@ class _Follow:
     # --- ways ----------------------------------------------------------------------------------------------------------
 
     def expander(self, source: Source, scope: Scope) -> Expander:
-        return Expander(source, scope, lambda src, scp, body: output(self.expander(src, scp), body))
+        return Expander(source, scope, lambda src, scp, body: output(self.expander(src, scp), body), self.reading.spend)
 
     def _ways(self, ways: Sequence[Sequence[Node]], source: Source, scope: Scope, start: int) -> None:
         """Bodies of which one runs, and nobody knows which."""
@@ -297,7 +309,9 @@ class _Follow:
     def load(self, value: Value, expander: Expander) -> Source | None:
         """Another file of the script; with a note when it cannot be had."""
         source = find_file(value, expander)
-        if source is None:
+        if source is not None:
+            self.reading.spend(_FILE + len(source.text) // 4, source.where(0))
+        else:
             where = next((leaf for leaf in leaves(value) if leaf.source is not None), None)
             place = where.source.where(where.start) if where is not None and where.source is not None else ""
             text = _("{file} is not there to be read; what it sets is not known")

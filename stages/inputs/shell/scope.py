@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from locales import _
 from stages.inputs.shell.nodes import Node, Source
-from stages.inputs.shell.values import Arg, Value, Var, joined
+from stages.inputs.shell.values import Arg, Value, Var, depth, joined, leaves, unknown, weight
+
+_HEAVIEST, _DEEPEST = 50_000, 16  # of one variable
 
 
 @dataclass
@@ -62,7 +65,21 @@ class Scope:
         self.take(first)
 
     def set(self, name: str, var: Var) -> None:
-        self.variables[name] = var
+        self.variables[name] = _bounded(name, var)
         self.unset.discard(name)
         if self.export_all:
             self.exported.add(name)
+
+
+def _bounded(name: str, var: Var) -> Var:
+    """A variable that doubles line by line comes to be unknown, before it takes all memory."""
+    if var.array is None:
+        if weight(var.value, _HEAVIEST) > _HEAVIEST:
+            return Var(unknown(_("{name} is too long to be followed").format(name=name)))
+        return replace(var, value=tuple(leaves(var.value))) if depth(var.value) > _DEEPEST else var
+    total = 0
+    for arg in var.array:
+        total += 1 + weight(arg.value, _HEAVIEST)
+        if total > _HEAVIEST:
+            return Var(array=(), open=_("{name} is too long to be followed").format(name=name))
+    return var

@@ -55,12 +55,18 @@ def spaced(args: Sequence[Arg]) -> Value:
     return tuple(pieces)
 
 
+_LONGEST = 2_000  # characters that a pattern is tried on, at each of their places
+_GROWN = 1 << 20
+
+
 def transform(op: str, text: str, arg: str) -> str | None:
     if op in ("^^", ",,", "^", ","):
         whole = len(op) == 2
         change = str.upper if "^" in op else str.lower
         return change(text) if whole else change(text[:1]) + text[1:]
     if op in ("%", "%%", "#", "##"):
+        if len(text) > _LONGEST or len(arg) > _LONGEST:
+            return None
         pattern = re.compile(translate(arg))
         places = range(len(text) + 1)
         if op in ("%", "%%"):
@@ -71,6 +77,8 @@ def transform(op: str, text: str, arg: str) -> str | None:
     if op in ("/", "//"):
         old, _slash, new = arg.partition("/")
         if not old or re.search(r"[*?\[#%]", old):
+            return None
+        if text.count(old) * len(new) > _GROWN:
             return None
         return text.replace(old, new, -1 if op == "//" else 1)
     if op == ":":

@@ -74,6 +74,21 @@ def why_unknown(value: Iterable[Piece]) -> str:
     return next((leaf.why for leaf in leaves(value) if leaf.text is None), "")
 
 
+def weight(value: Iterable[Piece], most: int = 1 << 62) -> int:
+    """How much it takes to look at a value: its pieces and its text; counted no further than ``most``."""
+    total = 0
+    for leaf in leaves(value):
+        total += 1 + len(leaf.text or "") // 16
+        if total > most:
+            break
+    return total
+
+
+def depth(value: Iterable[Piece]) -> int:
+    """How often an expansion stands in an expansion."""
+    return max((1 + depth(piece.inner) for piece in value if piece.inner is not None), default=0)
+
+
 def literal(text: str) -> Value:
     """Text that stands nowhere."""
     return (Piece(text),)

@@ -36,7 +36,7 @@ _OPERATORS = (
     "@",
 )
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "0": "\0"}
-_DEEPEST = 60
+_DEEPEST, _MOST = 60, 100_000  # levels; words and parts of words in a script
 
 
 class ShellSyntaxError(FindingError):
@@ -49,7 +49,7 @@ class Words(ABC):
     def __init__(self, source: Source) -> None:
         self.source, self.text, self.at = source, source.text, 0
         self.pending: list[Redirect] = []
-        self.depth = 0
+        self.depth = self.count = 0
 
     @abstractmethod
     def commands(self, *ends: str) -> Sequence[Node]:
@@ -72,6 +72,12 @@ class Words(ABC):
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.error(_("it is nested too deep to be read"))
+
+    def one_more(self) -> None:
+        """Raises ShellSyntaxError for a text of more pieces than a script has."""
+        self.count += 1
+        if self.count > _MOST:
+            raise self.error(_("it has more than {count} words, and is not read").format(count=_MOST))
 
     def blanks(self) -> None:
         """Over blanks, continued lines and a comment."""
@@ -99,6 +105,7 @@ class Words(ABC):
     def parts(self, done: Callable[[], bool], mode: str) -> tuple[Part, ...]:
         """``mode``: empty for a bare word, ``"`` in double quotes, ``<<`` in a here-document, ``{`` in ``${x:-…}``."""
         self.deeper()
+        self.one_more()
         parts: list[Part] = []
         begin = self.at
 
@@ -134,6 +141,7 @@ class Words(ABC):
             else:
                 self.at += 1
                 continue
+            self.one_more()
             begin = self.at
         flush()
         self.depth -= 1

@@ -6,9 +6,11 @@ returned as ``{"error": …}``.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
+import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -29,6 +31,30 @@ DEPTH = 6
 
 
 def main(given: dict[str, Any]) -> dict[str, Any]:
+    """As :func:`dump`; what the side's code prints goes nowhere."""
+    with _quiet():
+        return dump(given)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Standard output and error closed for Python and C alike: an endless print would fill the memory of whoever listens."""
+    sys.stdout.flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in saved:
+        os.dup2(nothing, descriptor)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        for descriptor, kept in saved.items():
+            os.dup2(kept, descriptor)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  the side's code may have closed its own
+
+
+def dump(given: dict[str, Any]) -> dict[str, Any]:
     """``given``: hf_dir, bridge (``Class``, ``module.Class`` or ``module:Class``), sources (folders put before sys.path)."""
     sources = [root for root in given["sources"] if os.path.isdir(root)]
     sys.path[:0] = [root for root in sources if root not in sys.path]
@@ -44,12 +70,12 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
     except ModuleNotFoundError as error:
         missing = error.name or str(error)
         return {"error": {"kind": "import", "module": missing, "text": str(error), "where": _where(error)}}
-    except Exception as error:  # noqa: BLE001  whatever the side's own code raises is told, not thrown
+    except BaseException as error:  # noqa: BLE001  whatever the side's own code raises, sys.exit too, is told, not thrown
         return {"error": {"kind": "failed", "text": f"{type(error).__name__}: {error}"[:500], "where": _where(error)}}
     return {
         **result,
         "bridge": f"{bridge.__module__}.{bridge.__qualname__}",
-        "bridge_file": getattr(sys.modules.get(module), "__file__", None),
+        **_source(module),
         "hf_dir": given["hf_dir"],
         "hf_config_read_by": config_from,
         "finalized": finalized is not None,
@@ -59,6 +85,15 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
         "python": sys.executable,
         "versions": _versions(),
     }
+
+
+def _source(module: str) -> dict[str, str | None]:
+    """The file that the bridge stands in, and its SHA-256."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    if not isinstance(path, str) or not os.path.isfile(path):
+        return {"bridge_file": None, "bridge_sha256": None}
+    with open(path, "rb") as file:
+        return {"bridge_file": os.path.abspath(path), "bridge_sha256": hashlib.sha256(file.read()).hexdigest()}
 
 
 class _FailedError(Exception):

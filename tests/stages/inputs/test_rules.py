@@ -267,11 +267,16 @@ def test_dp_attention_has_no_one_tp():
     assert verdict(script, "same-tp").state == "UNKNOWN"
 
 
-def test_two_scripts_are_one_run(tmp_path):
-    (tmp_path / "train.sh").write_text(verl("data.max_prompt_length=1024"))
+def test_an_engine_beside_the_training_is_judged_by_its_own_flags(tmp_path):
+    (tmp_path / "train.sh").write_text(verl("actor_rollout_ref.rollout.enforce_eager=True"))
     (tmp_path / "serve.sh").write_text("vllm serve m\n")
-    report = report_of(tmp_path / "train.sh", tmp_path / "serve.sh")
-    assert [one.run.framework for one in report.judged] == ["verl"]
+    known = {"version": "0.9.1", "engine_version": "0.32.0"}
+    report = report_of(tmp_path / "train.sh", tmp_path / "serve.sh", **known)
+    training, engine = report.judged
+    assert (training.run.framework, training.run.facts.version) == ("verl", "0.9.1")
+    assert (engine.run.framework, engine.run.facts.version) == ("vllm", "0.32.0")
+    found = [{item.rule.id: item.verdict.state for item in one.items}["eager"] for one in report.judged]
+    assert found == ["PASS", "FAIL"]
     (alone,) = report_of(SCRIPTS / "serve_vllm.sh").judged
     assert {item.rule.side for item in alone.items} == {"infer", "both"}
 

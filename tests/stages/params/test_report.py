@@ -267,6 +267,10 @@ def test_the_tensor_commands_own_results_join(card):
         if point["name"] == "extra.weight" and point["layer"] == "structure"
     ]
     assert (missing["side"], missing["kind"], missing["result"]) == ("infer", "structure", "MISSING_SIDE")
-    (folder / "t/model.safetensors").touch()
+    path = folder / "t/model.safetensors"
+    path.touch()
+    report = json.loads(run("params", "report", "--json", cwd=folder).stdout)
+    assert report["layers"]["weights"]["state"] == "MISMATCH"  # a small file is told by its bytes
+    path.write_bytes(path.read_bytes()[:-1] + b"\1")
     report = json.loads(run("params", "report", "--json", cwd=folder).stdout)
     assert report["layers"]["weights"]["state"] == "not computed"

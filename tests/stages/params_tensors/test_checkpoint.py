@@ -109,3 +109,30 @@ def test_an_index_that_is_none(tmp_path, text):
 def test_an_empty_folder(tmp_path):
     with pytest.raises(NoTensorsError):
         read_folder(tmp_path)
+
+
+def test_an_index_that_cannot_be_read_is_not_passed_over(tmp_path):
+    save(tmp_path / "model.safetensors", {"a.weight": f32(1, 2)})
+    (tmp_path / "model.safetensors.index.json").symlink_to("model.safetensors.index.json")
+    with pytest.raises(TensorFileError, match="no regular file"):
+        read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["l.safetensors", "x" * 5000 + ".safetensors", "d.safetensors", "p.safetensors"])
+def test_a_shard_that_is_no_file(tmp_path, name):
+    save(tmp_path / "c" / "one.safetensors", {"a.weight": f32(1, 2)})
+    (tmp_path / "c/l.safetensors").symlink_to("l.safetensors")
+    (tmp_path / "c/d.safetensors").mkdir()
+    os.mkfifo(tmp_path / "c/p.safetensors")
+    index(tmp_path / "c", {"a.weight": "one.safetensors", "b.weight": name})
+    found = report(tmp_path / "c", tmp_path / "c")
+    assert found.verdict == "MISMATCH"
+    assert ("shard-missing", ("b.weight",)) in {(one.kind, one.tensors) for one in read_folder(tmp_path / "c").problems}
+    json.dumps(found.as_json(), allow_nan=False)
+
+
+def test_a_folder_whose_files_cannot_be_read_has_a_report(tmp_path):
+    (tmp_path / "model.safetensors").symlink_to("model.safetensors")
+    found = report(tmp_path, tmp_path)
+    assert found.verdict != "EXACT"
+    assert found.as_json()["sides"]["train"]["files"][0]["bytes"] is None

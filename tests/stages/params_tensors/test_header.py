@@ -94,3 +94,9 @@ def test_what_is_no_file(tmp_path):
 def test_an_unknown_dtype_is_kept_to_be_named(tmp_path):
     path = save(tmp_path / "a.safetensors", {"odd": ("F3_NEW", [5], b"\1\2"), "four": ("F4", [2], b"\x12")})
     assert [leaf.dtype for leaf in read_header(path).values()] == ["F3_NEW", "F4"]
+
+
+def test_a_name_that_goes_on_and_on(tmp_path):
+    path = save(tmp_path / "long.safetensors", {"a" * 1001: f32(1)})
+    with pytest.raises(TensorFileError, match="too long a name"):
+        read_header(path or tmp_path / "long.safetensors")

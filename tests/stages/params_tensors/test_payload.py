@@ -231,3 +231,9 @@ def test_a_folder_of_pickles_beside_safetensors_is_not_read_twice(tmp_path):
     save(tmp_path / "model.safetensors", {})
     (tmp_path / "pytorch_model.bin").write_bytes(b"never opened")
     assert open_side(tmp_path, tmp_path / "scratch").form == "folder"
+
+
+def test_a_pipe_is_no_pickle(tmp_path):
+    os.mkfifo(tmp_path / "model.pt")
+    with pytest.raises(TensorFileError, match="no regular file"):
+        open_side(tmp_path / "model.pt", tmp_path)
