@@ -12,19 +12,30 @@ import click
 
 from commands.names import Group
 from commands.output import json_option, print_json, say, table
-from commands.task_card import card_path, following_steps, naming, say_next, task_option
+from commands.task_card import card_path, following_steps, naming, one_line, say_next, task_option
 from locales import _
 
 if TYPE_CHECKING:
     from stages.preflight.stop import Stopped
     from stages.preflight.survey import Survey
 
+_MOST = 1 << 60  # tokens, ranks, PIDs
 LEVELS, KINDS, PLACES = ("L0", "mix", "L1"), ("tensor", "statistics"), ("train", "infer", "here")
+
+
+class _Seconds(click.FloatRange):
+    """A range compares with NaN and finds nothing wrong."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(_("{value} is no number of seconds").format(value=value), param, ctx)
+        return found
 
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option(
-    "--tokens", type=click.IntRange(1), metavar="N", help=_("length of the prompt, to tell the disk it needs")
+    "--tokens", type=click.IntRange(1, _MOST), metavar="N", help=_("length of the prompt, to tell the disk it needs")
 )
 @click.option(
     "--level", type=click.Choice(LEVELS), default="L0", show_default=True, help=_("msprobe's level, likewise")
@@ -32,10 +43,12 @@ LEVELS, KINDS, PLACES = ("L0", "mix", "L1"), ("tensor", "statistics"), ("train",
 @click.option(
     "--dump", type=click.Choice(KINDS), default="tensor", show_default=True, help=_("msprobe's task, likewise")
 )
-@click.option("--ranks", type=click.IntRange(1), default=1, show_default=True, help=_("ranks of each side that dump"))
+@click.option(
+    "--ranks", type=click.IntRange(1, _MOST), default=1, show_default=True, help=_("ranks of each side that dump")
+)
 @click.option(
     "--keep",
-    type=click.IntRange(2),
+    type=click.IntRange(2, _MOST),
     multiple=True,
     metavar="PID",
     help=_("a process that is there on purpose; may be repeated"),
@@ -68,7 +81,7 @@ def command(
     plan = Plan(level, dump, tokens, ranks)
     with _progress(as_json) as progress:
         found = survey(card, plan, keep, progress)
-    with changing(path) as card:
+    with changing(path, card) as card:
         leave(card, found, plan)
     following = following_steps(card, task)
     if as_json:
@@ -83,11 +96,11 @@ def command(
 @command.command(
     "stop", help=_("End processes that the preflight found, by exact PID: TERM, and KILL only with --kill.")
 )
-@click.argument("pids", metavar="PID...", nargs=-1, required=True, type=click.IntRange(1))
+@click.argument("pids", metavar="PID...", nargs=-1, required=True, type=click.IntRange(1, _MOST))
 @click.option("--side", "at", type=click.Choice(PLACES), help=_("where, when the number is in more than one place"))
 @click.option("--kill", is_flag=True, help=_("KILL what is still there after the wait"))
 @click.option(
-    "--wait", type=click.FloatRange(0, 600), default=10.0, show_default=True, help=_("seconds to wait after a signal")
+    "--wait", type=_Seconds(0, 600), default=10.0, show_default=True, help=_("seconds to wait after a signal")
 )
 @task_option
 @json_option
@@ -107,7 +120,10 @@ def stop_command(
     if as_json:
         print_json({"card": str(path), "stopped": [one.as_json() for one in done], "next": again})
     else:
-        table((_("PID"), _("what"), _("now")), [(str(one.pid), one.kind or one.command, _did(one)) for one in done])
+        table(
+            (_("PID"), _("what"), _("now")),
+            [(str(one.pid), one_line(one.kind or one.command), _did(one)) for one in done],
+        )
         say(_("recorded; look again: `{command}`").format(command=again))
     return 0 if all(one.did in GONE for one in done) else 1
 
@@ -151,8 +167,8 @@ def _say(found: Survey) -> None:
     words = {"ok": _("ok"), "problem": _("PROBLEM"), "unknown": _("unknown")}
     table(
         (_("check"), _("place"), "", _("what")),
-        [(one.check, one.place, words[one.state], one.what) for one in found.findings],
+        [(one.check, one.place, words[one.state], one_line(one.what)) for one in found.findings],
     )
     for one in found.findings:
         if one.todo and one.state != "ok":
-            say(f"{one.check} ({one.place}): {one.todo}", "note")
+            say(one_line(f"{one.check} ({one.place}): {one.todo}"), "note")

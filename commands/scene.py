@@ -85,14 +85,14 @@ def _of_card(task: Path | None, side: str | None, files: tuple[Path, ...]) -> tu
     scenes = [scene for scene, _rests_on in found]
     if side is not None:
         return None, scenes
-    with changing(path) as card:
+    with changing(path, card) as card:
         require(card, SCENE)
         _record(card, scenes, [file for _scene, rests_on in found for file in rests_on])
     return card, scenes
 
 
 def _of_side(card: Card, name: str, files: tuple[Path, ...]) -> tuple[SideScene, list[Path]]:
-    """The scene, and the files of this machine that its version was read from."""
+    """The scene, and the files of this machine that it was read from."""
     from stages.scene.side import without_tree
     from stages.scene.where import tree_of
     from stages.sides import Side
@@ -109,9 +109,18 @@ def _of_side(card: Card, name: str, files: tuple[Path, ...]) -> tuple[SideScene,
     with tree_of(Side.of(card, name), checkout, () if framework == "own" else (framework,)) as tree:
         package = tree.path / tree.package
         scene = _look(package, name, tree.seen, files, known, tree.notes)
-        version = tree.path / scene.declared_in if scene.declared_in else None
-        rests_on = [version] if version is not None and version.is_file() and not tree.copied else []
+        rests_on = [] if tree.copied else _files(scene, tree.path)
     return scene, rests_on
+
+
+def _files(scene: SideScene, root: Path) -> list[Path]:
+    """The files of this machine that a scene was read from."""
+    lines = [loop.line for loop in scene.loops] + [told.line for told in (*scene.skips, *scene.links)]
+    lines += [line for one in scene.defaults for line in (one.decided_at, one.value_at) if line is not None]
+    lines += [*scene.native_starts, *((scene.native.line,) if scene.native else ())]
+    names = {place.file for thing in scene.things for place in thing.places if place.line is not None}
+    names |= {line.file for line in lines} | ({scene.declared_in} if scene.declared_in else set())
+    return [path for name in sorted(names) if (path := root / name).is_file()]
 
 
 def _of_trainer(card: Card, files: tuple[Path, ...]) -> tuple[SideScene, list[Path]]:
@@ -123,7 +132,8 @@ def _of_trainer(card: Card, files: tuple[Path, ...]) -> tuple[SideScene, list[Pa
         note = _(
             "by default the engine runs in the trainer's process; with servers (rollout.mode=async) see --side infer"
         )
-        return _look(tree.path / tree.package, INFER, tree.seen, files, {}, (*tree.notes, note)), []
+        scene = _look(tree.path / tree.package, INFER, tree.seen, files, {}, (*tree.notes, note))
+        return scene, [] if tree.copied else _files(scene, tree.path)
 
 
 def _look(
@@ -200,7 +210,7 @@ def _notes(scene: Scene) -> Iterator[str]:
 
 def _record(card: Card, scenes: list[SideScene], files: list[Path]) -> None:
     """Facts that were unknown and that the trees tell, then the evidence."""
-    from stages.card.evidence import record
+    from stages.card.evidence import learn, record
     from stages.card.order import SCENE
 
     facts = []
@@ -210,8 +220,7 @@ def _record(card: Card, scenes: list[SideScene], files: list[Path]) -> None:
         told = {"version": one.declared, "checkout": one.checkout or None}
         told |= {"backend": one.backend} if one.side == "train" else {}
         for key, value in told.items():
-            if value is not None and card.fact(f"{one.side}.{key}") is None:
-                card.put(f"{one.side}.{key}", value)
+            learn(card, f"{one.side}.{key}", value)
         facts += [f"{one.side}.{key}" for key in ("framework", "prefix", "python", *told)]
     settled = all(one.settled for one in scenes)
     names = ", ".join(f"{one.framework or one.package} {one.declared or _('(version unknown)')}" for one in scenes)

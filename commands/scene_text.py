@@ -23,7 +23,8 @@ def print_side(one: SideScene) -> None:
         (_("its contents say"), tightest(SpecifierSet(one.probed)) if one.probed else unknown),
     ]
     if one.side == "train":
-        choices = _("unknown: {names}").format(names=_(" or ").join(one.backends)) if one.backends else unknown
+        choices = _("unknown: {names}; `probepatch task set train.backend=…` says which")
+        choices = choices.format(names=_(" or ").join(one.backends)) if one.backends else unknown
         rows.append((_("backend"), one.backend or choices))
     loops = [loop for loop in one.loops if loop.runs is not False]
     rows += [(_("loop"), f"{loop.shape}  {loop.line}  {loop.line.code}") for loop in loops] or [(_("loop"), unknown)]

@@ -13,11 +13,12 @@ from codemods.errors import UsageError
 from commands.arguments import file_path, text
 from commands.names import Group
 from commands.output import json_option, print_json, say, table
-from commands.task_card import card_path, following_steps, naming, say_next, task_option
+from commands.task_card import card_path, following_steps, naming, one_line, say_next, task_option
 from locales import _, ngettext
 from stages.card.card import PERMISSIONS, Card
+from stages.card.credentials import without_secrets
 from stages.card.fields import FIELDS
-from stages.card.store import changing, make_card, read_card
+from stages.card.store import ChangedCardError, changing, make_card, read_card
 
 if TYPE_CHECKING:
     from stages.card.order import Step
@@ -52,13 +53,15 @@ def show(task: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(card.checked())
         return
-    table((_("field"), _("value"), _("what it is")), [(name, _shown(card, name), FIELDS[name].help) for name in FIELDS])
+    card.checked()
+    rows = [(name, one_line(_shown(card, name)), FIELDS[name].help) for name in FIELDS]
+    table((_("field"), _("value"), _("what it is")), rows)
     say("")
     table((_("permission"), _("given"), _("scope")), [_permission_row(card, name) for name in PERMISSIONS])
     for one in card.data["edits"]:
         say(
             _("edits stand in {checkout}: {recipes}").format(
-                checkout=one["checkout"], recipes=", ".join(one["recipes"])
+                checkout=one_line(one["checkout"]), recipes=", ".join(map(one_line, one["recipes"]))
             )
         )
 
@@ -74,7 +77,7 @@ def _permission_row(card: Card, name: str) -> tuple[str, str, str]:
     answer = card.data["permissions"].get(name)
     if answer is None:
         return name, _("not asked yet"), ""
-    return name, _("yes") if answer["granted"] else _("no"), answer["scope"]
+    return name, _("yes") if answer["granted"] else _("no"), one_line(answer["scope"])
 
 
 @command.command(
@@ -91,7 +94,7 @@ def _permission_row(card: Card, name: str) -> tuple[str, str, str]:
 def set_(facts: tuple[str, ...], untested: bool, task: Path | None, as_json: bool) -> None:
     """All facts are stored, or none; exit code 3 when a side does not answer."""
     path = card_path(task)
-    pairs = [_pair(fact) for fact in facts]
+    pairs = _pairs(facts)
     trial = read_card(path)
     for name, value in pairs:
         trial.set(name, value)
@@ -100,6 +103,7 @@ def set_(facts: tuple[str, ...], untested: bool, task: Path | None, as_json: boo
         held = _held(card)
         for name, value in pairs:
             card.set(name, value)
+        _expect_same(card, trial, answers)
         for side, who in answers.items():
             card.put(f"{side}.python", who.executable or card.fact(f"{side}.python"))
             card.note(_("the {side} side answered: {who}").format(side=side, who=who))
@@ -112,19 +116,49 @@ def set_(facts: tuple[str, ...], untested: bool, task: Path | None, as_json: boo
         return
     for side, who in answers.items():
         say(_("the {side} side answered: {who}").format(side=side, who=who), "good")
+    for side in _unasked(card, [name for name, _value in pairs], answers):
+        say(_("the {side} side was not tried; `probepatch preflight` tries it").format(side=side), "note")
     if shaken:
         again = ngettext("stage {n} has to be done again", "stages {n} have to be done again", len(shaken))
         say(again.format(n=", ".join(map(str, shaken))), "note")
     say_next(following)
 
 
-def _pair(fact: str) -> tuple[str, str]:
-    name, equals, value = fact.partition("=")
-    if not equals:
-        raise UsageError(
-            _("`{fact}` is not FIELD=VALUE").format(fact=fact[:60]), todo=_("`probepatch task show` lists the fields")
-        )
-    return name.strip(), value
+def _pairs(facts: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Raises UsageError for what is no FIELD=VALUE, and for a field that stands twice."""
+    out: dict[str, str] = {}
+    for fact in facts:
+        name, equals, value = fact.partition("=")
+        name = name.strip()
+        if not equals:
+            raise UsageError(
+                _("`{fact}` is not FIELD=VALUE").format(fact=without_secrets(fact[:60])),
+                todo=_("`probepatch task show` lists the fields"),
+            )
+        if out.get(name, value) != value:
+            raise UsageError(_("`{name}` is set twice, to different values").format(name=without_secrets(name[:60])))
+        out[name] = value
+    return list(out.items())
+
+
+def _expect_same(card: Card, trial: Card, answers: dict[str, Interpreter]) -> None:
+    """Raises ChangedCardError when a side is not reached any more as it was when it answered."""
+    for side in answers:
+        if any(card.fact(f"{side}.{name}") != trial.fact(f"{side}.{name}") for name in ("prefix", "python")):
+            raise ChangedCardError(
+                _("how the {side} side is reached was changed meanwhile; nothing was stored").format(side=side),
+                todo=_("run this again"),
+            )
+
+
+def _unasked(card: Card, names: list[str], answers: dict[str, Interpreter]) -> list[str]:
+    """The sides whose reach was set without being tried."""
+    touched = [name.partition(".")[0] for name in names if name.endswith((".prefix", ".python"))]
+    return [
+        side
+        for side in dict.fromkeys(touched)
+        if side not in answers and (card.fact(f"{side}.prefix") or card.fact(f"{side}.python"))
+    ]
 
 
 def _ask_sides(card: Card, names: list[str]) -> dict[str, Interpreter]:
@@ -150,17 +184,19 @@ def _held(card: Card) -> list[int]:
 @json_option
 def status(task: Path | None, as_json: bool) -> int:
     """Exit code 1 when a stage failed, or its evidence does not hold any more."""
-    from stages.card.order import COMMANDS, steps
+    from stages.card.order import command_of, steps
 
     path = card_path(task)
     card = read_card(path)
     found = steps(card)
     following = following_steps(card, task)
     if as_json:
-        rows = [asdict(step) | {"command": COMMANDS[step.stage]} for step in found]
+        rows = [asdict(step) | {"command": command_of(card, step.stage)} for step in found]
         print_json({"card": str(path), "usage": card.fact("usage"), "stages": rows, "next": following})
     else:
-        table(("", _("stage"), _("state"), _("why")), [(str(s.stage), s.name, _state(s), s.why) for s in found])
+        table(
+            ("", _("stage"), _("state"), _("why")), [(str(s.stage), s.name, _state(s), one_line(s.why)) for s in found]
+        )
         say_next(following)
     return 1 if any(step.state in ("failed", "stale") for step in found) else 0
 
@@ -181,11 +217,11 @@ def _state(step: Step) -> str:
 @json_option
 def log(task: Path | None, as_json: bool) -> None:
     """The log."""
-    lines = read_card(card_path(task)).data["log"]
+    lines = read_card(card_path(task)).checked()["log"]
     if as_json:
         print_json({"log": lines})
         return
-    table((_("time"), _("what")), [(line["at"], line["what"]) for line in lines])
+    table((_("time"), _("what")), [(line["at"], one_line(line["what"])) for line in lines])
 
 
 @command.command(
@@ -273,7 +309,7 @@ def _ask(card: Card, task: Path | None) -> None:
     from stages.card.question import question
 
     for number, line in enumerate(question(card)):
-        say(line, "" if number else "head")
+        say(one_line(line) if number else line, "" if number else "head")
     say(
         _("the answer is recorded with: `{command}`").format(
             command=naming("probepatch task permit NAME… [--deny NAME] [--scope TEXT]", task)

@@ -25,6 +25,9 @@ task_option = click.option(
 )
 
 
+_BREAKS = {"\n": "\\n", "\r": "\\r", "\t": " "}
+
+
 def card_path(task: Path | None) -> Path:
     """The card's path. Raises NoCardError, UsageError."""
     if task is not None and not os.path.lexists(task):
@@ -52,15 +55,18 @@ def naming(command: str, task: Path | None) -> str:
 
 def following_steps(card: Card, task: Path | None) -> list[dict[str, Any]]:
     """What can be done now, with the exact command; restoring is among it once an edit stands."""
-    from stages.card.order import COMMANDS, TASK, missing_facts, steps
+    from stages.card.order import command_of, steps
 
-    out = []
-    for step in steps(card):
-        if step.state in ("next", "failed", "stale"):
-            wanted = " ".join(f"{name}=…" for name in missing_facts(card)) if step.stage == TASK else ""
-            typed = f"probepatch task set {wanted}" if wanted else COMMANDS[step.stage]
-            out.append({"stage": step.stage, "name": step.name, "command": naming(typed, task)})
-    return out
+    return [
+        {"stage": step.stage, "name": step.name, "command": naming(command_of(card, step.stage), task)}
+        for step in steps(card)
+        if step.state in ("next", "failed", "stale")
+    ]
+
+
+def one_line(text: str) -> str:
+    """A foreign text in one line: what it holds cannot look like lines of ours."""
+    return "".join(_BREAKS.get(c, c) for c in text)
 
 
 def say_next(following: list[dict[str, Any]]) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from codemods.errors import InvalidError, UsageError
 from locales import _
-from stages.card.credentials import looks_secret, secrets_in
+from stages.card.credentials import looks_secret, secrets_in, without_secrets
 from stages.card.fields import FIELDS
 
 FORMAT = "probepatch/task-card/1"
@@ -43,9 +44,10 @@ def now() -> str:
 
 @dataclass
 class Card:
-    """``data`` is the JSON document; all access goes by the declared names."""
+    """``data`` is the JSON document; all access goes by the declared names. ``path`` is where it was read from, if it was."""
 
     data: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
 
     @classmethod
     def new(cls) -> Card:
@@ -94,12 +96,12 @@ class Card:
         if known is None:
             near = get_close_matches(name, FIELDS, 1)
             raise UsageError(
-                _("a task card has no field `{name}`").format(name=name),
+                _("a task card has no field `{name}`").format(name=without_secrets(name[:60])),
                 todo=_("did you mean `{near}`?").format(near=near[0])
                 if near
                 else _("`probepatch task show` lists them"),
             )
-        if looks_secret(text):
+        if looks_secret(text) or looks_secret(f"{name}={text}"):
             raise SecretError(
                 _("what `{name}` was to be set to looks like a credential, and was not stored").format(name=name),
                 todo=_("keep it in an environment variable or an ssh agent, and name that"),
@@ -145,4 +147,9 @@ def _typed(name: str, text: str) -> Any:
             return shlex.split(text)
         except ValueError as error:
             raise UsageError(_("`{text}` cannot be split into words").format(text=text), why=str(error)) from error
+    if field_.kind == "folder" and not text.startswith("/"):
+        raise UsageError(
+            _("`{text}` is no absolute path").format(text=text),
+            todo=_("{name}=/…, as seen where it is used").format(name=name),
+        )
     return text

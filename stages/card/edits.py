@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from codemods.checkout import Tree
+from codemods.checkout import PACKAGES, Tree, import_roots, open_tree
 from codemods.errors import ProbePatchError
 from locales import _
 from patch_ledger.store import open_ledger
@@ -52,6 +52,26 @@ def note(card: Card, checkout: str, recipes: Iterable[str]) -> None:
     card.data["edits"] = [*others, entry] if names else others
     text = _("edits in {checkout}: {recipes}") if names else _("no edit is left in {checkout}")
     card.note(text.format(checkout=checkout, recipes=", ".join(names)))
+
+
+def without_ours(card: Card, path: Path, current: str) -> str | None:
+    """The SHA-256 of what a file was before our edits, where ``current`` is what they made of it; None for any other file."""
+    real = path.resolve()
+    for one in card.data["edits"]:
+        if real.is_relative_to(one["checkout"]):
+            for tree in _trees(Path(one["checkout"])):
+                with suppress(ProbePatchError, OSError):
+                    for entry in open_ledger(tree).active().values():
+                        if entry.after == current and tree.root / entry.path == real:
+                            return entry.base
+    return None
+
+
+def _trees(checkout: Path) -> Iterator[Tree]:
+    """What may have been taken for the checkout's root: with its framework, as any folder, and as each of its import roots."""
+    for place, packages in ((checkout, PACKAGES), (checkout, ()), *((root, ()) for root in import_roots(checkout))):
+        with suppress(ProbePatchError, OSError):
+            yield open_tree(place, packages)
 
 
 def _noted(card: Card, checkout: str) -> list[str]:

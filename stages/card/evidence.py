@@ -13,6 +13,7 @@ from stages.card.card import Card, now
 
 _CHUNK = 1 << 20
 DONE, FAILED = "done", "failed"
+MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,21 @@ def record(
         "state": DONE if passed else FAILED,
         "summary": summary,
         "at": now(),
-        "files": {str(path.absolute()): digest(path) for path in files},
+        "files": {str(path.absolute()): _digest(card, path) for path in files},
         "facts": {name: card.fact(name) for name in facts},
         "result": dict(result or {}),
     }
     card.note(_("stage {stage}: {summary}").format(stage=stage, summary=summary))
+
+
+def learn(card: Card, name: str, value: Any) -> None:
+    """Put a fact that was unknown and that a stage has found out: what earlier stages found without it still holds."""
+    if value is None or card.fact(name) is not None:
+        return
+    card.put(name, value)
+    for found in card.data["stages"].values():
+        if name in found["facts"]:
+            found["facts"][name] = value
 
 
 def evidence(card: Card, stage: int) -> Evidence | None:
@@ -55,22 +66,38 @@ def evidence(card: Card, stage: int) -> Evidence | None:
     return Evidence(**found) if isinstance(found, dict) else None
 
 
+def _digest(card: Card, path: Path) -> str:
+    """Of a file that has exactly the edits of this task: the digest of what it was without them."""
+    current = digest(path)
+    if not card.data["edits"] or current == MISSING:
+        return current
+    from stages.card.edits import without_ours
+
+    return without_ours(card, path, current) or current
+
+
 def digest(path: Path) -> str:
-    """SHA-256 of a file; ``missing`` where there is none."""
+    """SHA-256 of a file; ``missing`` where there is none, or something else in its place."""
     sha = hashlib.sha256()
     try:
+        if not path.is_file():  # reading a pipe would wait for ever
+            return MISSING
         with path.open("rb") as file:
             while block := file.read(_CHUNK):
                 sha.update(block)
-    except OSError:
-        return "missing"
+    except (OSError, ValueError):
+        return MISSING
     return sha.hexdigest()
 
 
 def stale(card: Card, found: Evidence) -> str | None:
-    """Why evidence does not hold any more: a file or a fact has changed since; None when it holds."""
+    """Why evidence does not hold any more: a file or a fact has changed since; None when it holds. Edits of ours in a file are no
+    change of it."""
     for path, known in found.files.items():
-        if digest(Path(path)) != known:
+        current = _digest(card, Path(path))
+        if current == MISSING != known:
+            return _("{path} is not there any more").format(path=path)
+        if current != known:
             return _("{path} has changed since").format(path=path)
     for name, value in found.facts.items():
         if card.fact(name) != value:

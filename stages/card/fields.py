@@ -13,7 +13,8 @@ from locales import _
 
 @dataclass(frozen=True)
 class Field:
-    """``kind``: text, choice (one of ``choices``), words (a command prefix: a list of texts), texts (a list of texts)."""
+    """``kind``: text, folder (an absolute path), choice (one of ``choices``), words (a command prefix: a list of texts), texts
+    (a list of texts)."""
 
     kind: str
     help: str
@@ -30,7 +31,7 @@ def _side(train: bool) -> dict[str, Field]:
         ),
         "python": Field("text", _("the interpreter of this side's workers, as seen behind the prefix")),
         "checkout": Field("text", _("where the framework's source is, as seen behind the prefix")),
-        "workdir": Field("text", _("the folder that jobs start in (absolute)")),
+        "workdir": Field("folder", _("the folder that jobs start in (absolute)")),
         "log": Field("text", _("where its log goes")),
     }
     if train:
@@ -47,7 +48,7 @@ FIELDS: Mapping[str, Field] = {
     **{f"infer.{name}": field for name, field in _side(train=False).items()},
     "hardware": Field("choice", _("what it runs on"), ("ascend", "cuda", "rocm", "cpu")),
     "baseline_command": Field("text", _("the command that works without any edit")),
-    "artifacts": Field("text", _("root folder of everything that the capture makes (absolute)")),
+    "artifacts": Field("folder", _("root folder of everything that the capture makes (absolute)")),
     "constraints": Field("texts", _("known limits: services that hold cards, PID namespaces, no root, ports")),
     "evidence_tool": Field("text", _("msprobe PrecisionDebugger, or its equal")),
     "scope": Field("text", _("what is captured")),

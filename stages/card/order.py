@@ -13,6 +13,7 @@ from codemods.errors import RefusedError
 from locales import _
 from stages.card.card import PERMISSIONS, Card
 from stages.card.evidence import DONE, evidence, stale
+from stages.card.typed import to_type
 
 TASK, PREFLIGHT, PERMIT, SCENE, INPUTS, PARAMS, INSTRUMENT, VERIFY, STUB, RESTORE = range(10)
 NAMES = {
@@ -66,6 +67,12 @@ def path_of(card: Card) -> tuple[int, ...]:
 
 def missing_facts(card: Card) -> list[str]:
     return [name for name in NEEDED if card.fact(name) is None]
+
+
+def command_of(card: Card, stage: int) -> str:
+    """What is typed for a stage; for the first one with the facts that are still unknown."""
+    wanted = " ".join(f"{name}=…" for name in missing_facts(card)) if stage == TASK else ""
+    return f"probepatch task set {wanted}" if wanted else COMMANDS[stage]
 
 
 def state_of(card: Card, stage: int) -> tuple[str, str]:
@@ -138,7 +145,7 @@ def require(card: Card, stage: int) -> None:
                     stage=stage, name=NAMES[stage], earlier=earlier, other=NAMES[earlier], state=_word(state)
                 ),
                 why=why or None,
-                todo=_("next: `{command}`").format(command=COMMANDS[earlier]),
+                todo=_("next: `{command}`").format(command=to_type(card, command_of(card, earlier))),
             )
 
 

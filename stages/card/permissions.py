@@ -5,6 +5,7 @@ from __future__ import annotations
 from codemods.errors import RefusedError, UsageError
 from locales import _
 from stages.card.card import PERMISSIONS, Card, now
+from stages.card.typed import to_type
 
 MEANING = {
     "AUTH_STOP_RUNNING_SERVICES": _("stop leftover services that hold cards, by exact process id"),
@@ -36,8 +37,11 @@ def demand(card: Card, *permissions: str) -> None:
     """Raises NotPermittedError naming all that lack."""
     lacking = [name for name in permissions if not card.permitted(name)]
     if lacking:
+        wanted = [name for name in PERMISSIONS if name in lacking or card.permitted(name)]
         raise NotPermittedError(
             _("not permitted: {names}").format(names=", ".join(lacking)),
             why="; ".join(f"{name}: {MEANING[name]}" for name in lacking),
-            todo=_("ask the user once, then `probepatch task permit {names}`").format(names=" ".join(lacking)),
+            todo=_("ask the user, then `{command}` (those that are not named count as refused)").format(
+                command=to_type(card, f"probepatch task permit {' '.join(wanted)}")
+            ),
         )

@@ -30,7 +30,10 @@ def asked(card: Card) -> list[Asked]:
             ("workdir", _("work folder")),
             ("log", _("log")),
         ):
-            found.append(Asked(f"{side}.{name}", f"{title}: {label}", _text(card, f"{side}.{name}")))
+            value = _text(card, f"{side}.{name}")
+            if name == "prefix" and value is None and card.fact(f"{side}.python") is not None:
+                value = _("nothing: it runs on this machine")
+            found.append(Asked(f"{side}.{name}", f"{title}: {label}", value))
     found.append(Asked("baseline_command", _("baseline command"), _text(card, "baseline_command")))
     found.append(Asked("artifacts", _("root of everything that the capture writes"), _text(card, "artifacts")))
     return found

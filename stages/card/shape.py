@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+_KINDS = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
 
 
 def problems(schema: dict[str, Any], value: Any, where: str = "") -> Iterator[str]:
@@ -14,7 +14,7 @@ def problems(schema: dict[str, Any], value: Any, where: str = "") -> Iterator[st
     at = where or "."
     kinds = schema.get("type", ())
     wanted = [_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)]
-    if wanted and not any(isinstance(value, kind) for kind in wanted):
+    if wanted and (not isinstance(value, tuple(wanted)) or (isinstance(value, bool) and bool not in wanted)):
         yield f"{at}: {type(value).__name__}"
     elif "const" in schema and value != schema["const"]:
         yield f"{at}: not {schema['const']}"

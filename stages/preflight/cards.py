@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from locales import _
+from stages.preflight.asking import ask
 from stages.preflight.finding import OK, PROBLEM, UNKNOWN, Finding
 from stages.preflight.places import HERE, Place, Process
 from stages.preflight.smi import npu, nvidia, rocm
@@ -20,6 +21,7 @@ TOOLS: Mapping[str, tuple[ModuleType, tuple[tuple[str, ...], ...]]] = {
     "nvidia-smi": (nvidia, nvidia.COMMANDS),
     "rocm-smi": (rocm, (rocm.COMMAND,)),
 }
+_LIMIT = 60  # seconds; a tool whose driver is gone may hang
 _OF_HARDWARE = {"ascend": "npu-smi", "cuda": "nvidia-smi", "rocm": "rocm-smi"}
 _SLACK_MB, _SLACK, _IDLE = 256, 0.02, 0.10
 """Memory is back when it is at most this much, or this share of the card, above its baseline; without a baseline a card that
@@ -66,8 +68,8 @@ def see(
         for tool in tools:
             try:
                 cards, somewhere = _ask(place, tool)
-            except (SideError, UnreadableError) as error:
-                why = error.what if isinstance(error, SideError) else str(error)[:200]
+            except (SideError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                why = error.what if isinstance(error, SideError) else str(error)[:200] or type(error).__name__
                 what = _("{tool} does not answer as it should: {why}").format(tool=tool, why=why)
                 findings.append(Finding("cards", place.name, UNKNOWN, what, _("run it there by hand")))
                 continue
@@ -82,14 +84,12 @@ def see(
 
 def _ask(place: Place, tool: str) -> tuple[list[Card], tuple[Holder, ...]]:
     module, commands = TOOLS[tool]
-    outputs = []
-    for command in commands:
-        done = place.side.run(*command)
-        text = done.stdout.decode("utf-8", "replace")
-        if done.returncode != 0:
-            said = (text or done.stderr.decode("utf-8", "replace")).strip().splitlines()
-            raise UnreadableError(said[0] if said else f"exit code {done.returncode}")
-        outputs.append(text)
+    told = ask(place.side, "tool", {"commands": [list(command) for command in commands], "limit": _LIMIT}, 3 * _LIMIT)
+    for one in told:
+        if one["code"] != 0:
+            said = (one["out"] or one["err"]).strip().splitlines()
+            raise UnreadableError(said[0] if said else _("exit code {code}").format(code=one["code"]))
+    outputs = [one["out"] for one in told]
     return module.parse(outputs), tuple(rocm.processes(outputs[0])) if module is rocm else ()
 
 

@@ -53,7 +53,7 @@ def _one(
         return Finding("disk", place, UNKNOWN, what, _("mend the model's folder first"), facts)
     size, lacking = estimate(model["config"], model["bytes"], plan.level, plan.task)
     if size is None:
-        what = _("what the dump needs is not known: config.json lacks {keys}; free: {free}").format(
+        what = _("what the dump needs is not known: config.json has no usable {keys}; free: {free}").format(
             keys=", ".join(lacking), free=human(free)
         )
         return Finding("disk", place, UNKNOWN, what, _("see yourself that the space will do"), facts)
@@ -75,6 +75,11 @@ def _one(
     facts |= {"once_bytes": copies * size.once, "per_token_bytes": copies * size.per_token, "fits_tokens": fits}
     if tokens is not None:
         facts["needed_bytes"] = copies * size.of(tokens)
+    if most is not None and plan.tokens is not None and plan.tokens > most:
+        what += _("; {tokens} tokens are more than the {most} that the model takes").format(
+            tokens=plan.tokens, most=most
+        )
+        return Finding("disk", place, PROBLEM, what, _("--tokens is the length of the prompt"), facts)
     if free < copies * size.of(plan.tokens or 0):
         return Finding(
             "disk", place, PROBLEM, what, _("free some space, name another root, or take `statistics`"), facts

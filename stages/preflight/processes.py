@@ -96,6 +96,7 @@ def _leftover(place: Place, one: Process, kind: str | None) -> Leftover:
 def shown(one: Process) -> str:
     """The command for people, without anything that looks like a credential."""
     text = " ".join(one.argv).strip() if len(one.argv) == 1 else shlex.join(one.argv)
+    text = " ".join(text.split())
     if looks_secret(text) or any(looks_secret(f"{a}={b}") for a, b in zip(one.argv, one.argv[1:], strict=False)):
         return one.name + _(" (its command has a credential)")
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

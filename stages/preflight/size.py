@@ -25,6 +25,8 @@ _FACTOR = {"L0": 1, "L1": 4, "mix": 5}
 _WEIGHTS = {"L0": 1, "L1": 1, "mix": 2}
 _JSON = {"L0": 50_000, "L1": 250_000, "mix": 250_000}
 _JSON_EXPERT, _FILES = 4_000, 125_000
+_LAYERS, _LARGEST = 10_000, 1 << 28
+"""No model has as many layers; nothing else in a config is as large."""
 _BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4, "float64": 8}
 
 
@@ -40,7 +42,8 @@ class Size:
 
 
 def estimate(config: Mapping[str, Any], weights: int, level: str, task: str) -> tuple[Size | None, list[str]]:
-    """(size, keys that the config lacks): the size is None when a key is missing. ``weights``: bytes of the checkpoint."""
+    """(size, keys that the config lacks): the size is None when a key is missing, or has no value that a model can have.
+    ``weights``: bytes of the checkpoint."""
     inner = config.get("text_config")
     text = {**config, **inner} if isinstance(inner, Mapping) else dict(config)
     lacking = [
@@ -48,6 +51,8 @@ def estimate(config: Mapping[str, Any], weights: int, level: str, task: str) -> 
         for name in ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
         if _int(text, name) is None
     ]
+    if (_int(text, "num_hidden_layers") or 0) > _LAYERS:
+        lacking.append("num_hidden_layers")
     experts = _first(text, "n_routed_experts", "num_experts", "num_local_experts") or 0
     passed = _passed(text, experts)
     if passed is None:
@@ -99,7 +104,7 @@ def _width(text: Mapping[str, Any]) -> int:
 
 def _int(text: Mapping[str, Any], name: str) -> int | None:
     value = text.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else None
 
 
 def _first(text: Mapping[str, Any], *names: str) -> int | None:

@@ -9,10 +9,11 @@ from typing import Any
 from codemods.errors import RefusedError, UsageError
 from locales import _
 from stages.card.card import Card, now
-from stages.card.evidence import evidence
 from stages.card.order import COMMANDS, PREFLIGHT
 from stages.card.permissions import demand
+from stages.card.typed import to_type
 from stages.preflight.asking import ask
+from stages.preflight.left import left
 from stages.preflight.places import SIDES, side
 
 GONE = ("ended", "killed", "gone")
@@ -39,13 +40,13 @@ def stop(card: Card, pids: Sequence[int], at: str | None, kill: bool, wait: floa
     """TERM, wait, and KILL only with ``kill``; recorded in the card. ``at``: the place, where a PID is in more than one. Raises
     NotPermittedError, UsageError, NotStoppedError, SideError."""
     demand(card, "AUTH_STOP_RUNNING_SERVICES")
-    found = evidence(card, PREFLIGHT)
-    if found is None:
+    known = left(card)
+    if not known:
         raise UsageError(
             _("no preflight has been run: which processes these are is not known"),
-            todo=_("next: `{command}`").format(command=COMMANDS[PREFLIGHT]),
+            todo=_("next: `{command}`").format(command=to_type(card, COMMANDS[PREFLIGHT])),
         )
-    records = [_record(found.result.get("processes", []), pid, at) for pid in dict.fromkeys(pids)]
+    records = [_record(known.get("processes", []), pid, at) for pid in dict.fromkeys(pids)]
     place = records[0]["place"]
     others = [one["pid"] for one in records if one["place"] != place]
     if others:

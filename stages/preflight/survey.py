@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from locales import _, ngettext
 from stages.card.card import Card, now
-from stages.card.evidence import evidence, record
+from stages.card.credentials import hiding, without_secrets
+from stages.card.evidence import record
 from stages.card.order import PREFLIGHT
 from stages.preflight import cards, command, disk, environment, paths, ports, processes, weights
 from stages.preflight.asking import ask
 from stages.preflight.baseline import Baseline, joined, read
 from stages.preflight.disk import Plan
 from stages.preflight.finding import OK, PROBLEM, UNKNOWN, Finding, passed
+from stages.preflight.left import left
 from stages.preflight.places import SIDES, Place, side, visit
 from stages.preflight.processes import Leftover
 from stages.sides import TRAIN, SideError
@@ -59,7 +62,7 @@ def survey(
     card: Card, plan: Plan, keep: Collection[int], progress: Callable[[str], None] = lambda step: None
 ) -> Survey:
     """Look at everything. Nothing is changed anywhere. ``progress`` is told each step before it begins."""
-    out = Survey()
+    out, before = Survey(), left(card)
     baseline = _baseline(card)
     progress(_("places"))
     out.places, out.findings = visit(card, list(ports.wanted(card, baseline)))
@@ -76,7 +79,7 @@ def survey(
     out.seen, unseen = cards.see(out.places, tools, card.fact("hardware"))
     visible = baseline.cards if baseline is not None else None
     out.findings += unseen
-    out.findings += cards.check(out.seen, out.places, _before(card).get("baseline_mb", {}), visible, keep)
+    out.findings += cards.check(out.seen, out.places, before.get("baseline_mb", {}), visible, keep)
     others = [*cards.holders(out.seen, out.places), *ports.holders(out.places)]
     out.leftovers = processes.collect(out.places, others, keep)
     out.findings += processes.check(out.leftovers, out.places)
@@ -92,8 +95,10 @@ def survey(
         try:
             findings, out.interpreters[name] = environment.check(card, side(card, name), baseline)
         except SideError as error:
-            findings = [Finding("msprobe", name, PROBLEM, error.what, error.todo or "")]
+            what = ": ".join(filter(None, (error.what, error.why)))
+            findings = [Finding("msprobe", name, PROBLEM, what, error.todo or "")]
         out.findings += findings
+    out.findings = [replace(one, what=without_secrets(one.what), facts=hiding(one.facts)) for one in out.findings]
     return out
 
 
@@ -127,16 +132,9 @@ def _weights(card: Card, out: Survey) -> list[Finding]:
     return weights.check(out.models)
 
 
-def _before(card: Card) -> dict[str, Any]:
-    """What the earlier preflight left about cards and stopped processes."""
-    found = evidence(card, PREFLIGHT)
-    kept: dict[str, Any] = dict(found.result) if found is not None else {}
-    return kept
-
-
 def leave(card: Card, out: Survey, plan: Plan) -> None:
     """Record the stage's evidence. The first state of the cards, their idle memory and what was stopped are carried on."""
-    before = _before(card)
+    before = left(card)
     now_cards = [one.as_json() for one in out.seen]
     result = {
         "findings": [one.as_json() for one in out.findings if one.state != OK],
@@ -155,9 +153,9 @@ def leave(card: Card, out: Survey, plan: Plan) -> None:
     }
     files = []
     if (model := card.fact("model.path")) is not None:
-        folder = Path(model).expanduser()
+        folder = Path(os.path.expanduser(model))
         files = [path for path in (folder / "config.json", folder / "model.safetensors.index.json") if path.is_file()]
-    record(card, PREFLIGHT, out.passed, summary(out), files=files, facts=_FACTS, result=result)
+    record(card, PREFLIGHT, out.passed, summary(out), files=files, facts=_FACTS, result=hiding(result))
 
 
 def summary(out: Survey) -> str:

@@ -63,7 +63,7 @@ answer(out)
 _SEND = """
 import base64, io, os, zipfile
 root, package, held = GIVEN["root"], GIVEN["package"], io.BytesIO()
-with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
     for folder, names, files in os.walk(os.path.join(root, package)):
         names[:] = sorted(n for n in names if n not in ("__pycache__", ".git", "node_modules"))
         for name in sorted(files):

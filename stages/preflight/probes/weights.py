@@ -27,8 +27,14 @@ def probe(given: dict[str, Any]) -> dict[str, Any]:
         "bytes": 0,
         "files": 0,
     }
-    answer["config"], answer["config_sha256"] = read_json(os.path.join(path, "config.json"), "config.json", answer)
-    names = sorted(name for name in os.listdir(path) if name.endswith(".safetensors"))
+    config, answer["config_sha256"] = read_json(os.path.join(path, "config.json"), "config.json", answer)
+    answer["config"] = config and {**plain(config), "text_config": plain(config.get("text_config"))}
+    try:
+        names = sorted(name for name in os.listdir(path) if name.endswith(".safetensors"))
+    except OSError as error:
+        answer["layout"] = None
+        answer["faults"].append(["unreadable", path, error.strerror or ""])
+        return answer
     if os.path.lexists(os.path.join(path, INDEX)):
         answer["layout"] = "sharded"
         sharded(path, names, answer)
@@ -47,8 +53,16 @@ def probe(given: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def plain(config: Any) -> dict[str, Any]:
+    """What stands at the top of a config, without what holds more: its numbers and words are all that is asked for."""
+    items = config.items() if isinstance(config, dict) else ()
+    return {key: value for key, value in items if isinstance(value, (int, str, bool))}
+
+
 def read_json(path: str, name: str, answer: dict[str, Any]) -> tuple[Any, str | None]:
     try:
+        if not os.path.isfile(path):  # opening a pipe would wait for ever
+            raise FileNotFoundError(0, "no such file")
         with open(path, "rb") as file:
             raw = file.read(_TEXT + 1)
         value = json.loads(raw) if len(raw) <= _TEXT else None
@@ -104,6 +118,8 @@ def header(path: str, name: str, answer: dict[str, Any]) -> dict[str, int] | Non
     """The tensors of a file with their sizes in bytes; None when it is damaged."""
     place = os.path.join(path, name)
     try:
+        if not os.path.isfile(place):
+            raise FileNotFoundError(0, "no such file")
         size = os.path.getsize(place)
         with open(place, "rb") as file:
             head = file.read(8)
@@ -120,12 +136,14 @@ def header(path: str, name: str, answer: dict[str, Any]) -> dict[str, int] | Non
         for tensor, about in held.items():
             if tensor != "__metadata__":
                 first, last = about["data_offsets"]
+                if not 0 <= int(first) <= int(last):
+                    raise ValueError
                 sizes[tensor] = int(last) - int(first)
                 end = max(end, int(last))
     except OSError as error:
         answer["faults"].append(["unreadable", name, error.strerror or ""])
         return None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         answer["faults"].append(["damaged", name, str(size)])
         return None
     if 8 + length + end != size:

@@ -50,7 +50,7 @@ def _chips(rows: list[list[str]]) -> Iterator[tuple[int, int, Card]]:
     for row in rows:
         if any(cell == "Health" for cell in row):
             wide, upper = row[0] == "NPU ID", None
-        elif upper is None and len(row) > 2 and row[0].split()[:1] and row[0].split()[0].isdigit():
+        elif upper is None and len(row) > 2 and row[0].split()[:1] and row[0].split()[0].isdecimal():
             upper = row
         elif upper is not None:
             yield _chip(upper, row, wide)
@@ -83,7 +83,7 @@ def _processes(rows: list[list[str]]) -> _Processes:
         if nobody := _NOBODY.search(row[0]):
             out.told.add(int(nobody[1]))
             continue
-        place = [int(word) for word in row[0].split() if word.isdigit()]
+        place = [int(word) for word in row[0].split() if word.isdecimal()]
         pid = number(row[1]) if len(row) > 3 else None
         if not place or pid is None:
             continue

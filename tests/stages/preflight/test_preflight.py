@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from stages.card.order import PERMIT, PREFLIGHT, OutOfOrderError, require, state_of
-from stages.card.store import make_card, read_card
+from stages.card.store import changing, make_card, read_card
 from tests.cli.test_commands import answer
 from tests.cli.test_shell import ROOT, run
 from tests.stages.preflight.conftest import CONFIG, alone, msprobe, package, prefix, setting, tool
@@ -431,7 +431,9 @@ def test_where_the_artefacts_and_logs_go(card, tmp_path, git):
     result = preflight(card)
     assert states(result, "artifacts") == ["problem", "problem"]
     assert states(result, "log") == ["problem", "ok"]
-    setting(card, artifacts="relative/out", **{"train.log": str(tmp_path / "log")})
+    with changing(card) as it:
+        it.put("artifacts", "relative/out")  # the command does not take it
+        it.put("train.log", str(tmp_path / "log"))
     assert states(preflight(card), "artifacts") == ["problem", "problem"]
     setting(card, artifacts=str(tmp_path / "work/verl/out"))
     assert states(preflight(card), "artifacts") == ["ok", "ok"]
@@ -451,7 +453,7 @@ def test_the_disk(card, tmp_path):
     assert states(preflight(card, "--tokens", "1000"), "disk") == ["ok"]
     assert states(preflight(card, "--dump", "statistics", "--level", "mix"), "disk") == ["ok"]
     (tmp_path / "model/config.json").write_text("{}")
-    assert "lacks num_hidden_layers" in finding(preflight(card), "disk", "unknown")["what"]
+    assert "no usable num_hidden_layers" in finding(preflight(card), "disk", "unknown")["what"]
 
 
 # --- stop --------------------------------------------------------------------------------------------------------------
