@@ -29,8 +29,9 @@ bench: $(VENV)/installed-dev
 
 # every sentence that a user sees, for translators
 messages: $(VENV)/installed-dev
-	$(VENV)/bin/pybabel extract --no-wrap --sort-by-file --project=probepatch --copyright-holder="the probepatch authors" \
-	  -k _ -k ngettext:1,2 -o locales/probepatch.pot probepatch.py cli.py commands stages authoring codemods patch_ledger
+	$(VENV)/bin/pybabel extract -F locales/babel.cfg --no-wrap --sort-by-file --project=probepatch --copyright-holder="the probepatch authors" \
+	  -k _ -k ngettext:1,2 -o locales/probepatch.pot probepatch.py cli.py commands fleet stages authoring \
+	  codemods patch_ledger
 
 wheel: $(VENV)/installed-dev
 	$(PY) -m build --wheel

@@ -18,7 +18,7 @@ import cli
 from codemods.errors import FindingError, InvalidError, ProbePatchError, RefusedError, UsageError
 
 ROOT = Path(cli.__file__).resolve().parent
-ROOMS = ("commands", "stages", "authoring", "codemods", "patch_ledger", "locales")
+ROOMS = ("commands", "fleet", "stages", "authoring", "codemods", "patch_ledger", "locales")
 SHIPPED = {"probepatch.py", "cli.py", *ROOMS, "recipes", "fixtures"}
 
 
@@ -163,7 +163,8 @@ def _untranslated(tree: ast.AST, errors: set[str]) -> list[ast.expr]:
 
 
 def test_every_sentence_goes_through_the_catalogue():
-    for path in _sources():
+    ours = [path for path in _sources() if "payloads" not in path.parts]  # those run in a side's interpreter
+    for path in ours:
         __import__(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
     errors = _errors_of_ours()
     found = [
