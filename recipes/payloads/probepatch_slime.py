@@ -248,9 +248,23 @@ def _routing_replay_off():
 # --- log lines --------------------------------------------------------------------------------------------------------
 
 
+def _rest_load() -> None:
+    """msprobe's `load` (a stub round) goes on overriding inputs after stop() and step(): in the ordinary forward, in decode steps.
+
+    start() sets it to work again; with dump_after_load=false it does not, and the first step is the only one.
+    """
+    from msprobe.pytorch import PrecisionDebugger
+
+    service = getattr(getattr(PrecisionDebugger, "_instance", None), "service", None)
+    loader = getattr(getattr(service, "module_processor", None), "tensor_loader", None)
+    if loader is not None:
+        loader.active = False
+
+
 def log_micro_batch(model, samples: list[dict]) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/update_actor_log.jsonl."""
     global _steps_taken
+    _rest_load()
     line = {
         "phase": "log_prob",
         "prompts_only": prompts_only(),

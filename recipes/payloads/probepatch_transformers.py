@@ -204,9 +204,23 @@ def _rank() -> int:
     return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
 
 
+def _rest_load() -> None:
+    """msprobe's `load` (a stub round) goes on overriding inputs after stop() and step(): in the ordinary forward, in decode steps.
+
+    start() sets it to work again; with dump_after_load=false it does not, and the first step is the only one.
+    """
+    from msprobe.pytorch import PrecisionDebugger
+
+    service = getattr(getattr(PrecisionDebugger, "_instance", None), "service", None)
+    loader = getattr(getattr(service, "module_processor", None), "tensor_loader", None)
+    if loader is not None:
+        loader.active = False
+
+
 def _log_step(line: dict) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/dispatch_log.jsonl: no token, no text."""
     global _steps_taken
+    _rest_load()
     now = datetime.now(timezone.utc).isoformat()
     _append("dispatch_log.jsonl", {"time": now, "step": _steps_taken, "rank": _rank(), "pid": os.getpid(), **line})
     _steps_taken += 1

@@ -188,9 +188,23 @@ def is_marked(micro_batch) -> bool:
     return ROW in _fields(micro_batch).keys()
 
 
+def _rest_load() -> None:
+    """msprobe's `load` (a stub round) goes on overriding inputs after stop() and step(): in the ordinary forward, in decode steps.
+
+    start() sets it to work again; with dump_after_load=false it does not, and the first step is the only one.
+    """
+    from msprobe.pytorch import PrecisionDebugger
+
+    service = getattr(getattr(PrecisionDebugger, "_instance", None), "service", None)
+    loader = getattr(getattr(service, "module_processor", None), "tensor_loader", None)
+    if loader is not None:
+        loader.active = False
+
+
 def log_micro_batch(micro_batch) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/update_actor_log.jsonl: no token, no text."""
     global _steps_taken
+    _rest_load()
     fields = _fields(micro_batch)
     samples = [_requests[row] for row in fields[ROW].tolist()]
     ids = fields["input_ids"]

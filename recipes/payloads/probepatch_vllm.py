@@ -193,9 +193,24 @@ def prompt_hash(token_ids: list[int]) -> str:
     return hashlib.sha256(",".join(map(str, token_ids)).encode()).hexdigest()
 
 
+def _rest_load() -> None:
+    """msprobe's `load` (a stub round) goes on overriding inputs after stop() and step(): in the ordinary forward, in decode steps.
+
+    start() sets it to work again; with dump_after_load=false it does not, and the first step is the only one.
+    """
+    from msprobe.pytorch import PrecisionDebugger
+
+    service = getattr(getattr(PrecisionDebugger, "_instance", None), "service", None)
+    loader = getattr(getattr(service, "module_processor", None), "tensor_loader", None)
+    if loader is not None:
+        loader.active = False
+
+
 def log_step(step: list[Share]) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/dispatch_log.jsonl."""
     global _steps_taken
+    if _native_config is None:
+        _rest_load()
     phases = [share.phase for share in step]
     line = {
         "phase": _phase_of(set(phases)),

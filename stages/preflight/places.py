@@ -41,9 +41,11 @@ class Process:
 
 @dataclass(frozen=True)
 class Place:
-    """``names``: train, infer, here, as far as they are this place; ``side`` reaches it; ``mine``: our own line of ancestors."""
+    """``names``: train, infer, here, as far as they are this place; ``side`` reaches it; ``answered``: by each name the interpreter
+    that did, with its prefix; ``mine``: our own line of ancestors."""
 
     names: tuple[str, ...]
+    answered: dict[str, dict[str, Any]]
     side: Side
     where: dict[str, Any]
     processes: tuple[Process, ...]
@@ -108,7 +110,8 @@ def _go(to: Side, ports: Sequence[int]) -> Place:
         for one in told["processes"]
     )
     listening = {int(port): tuple(pids) for port, pids in told["listening"].items()}
-    return Place((to.name,), to, told["where"], processes, frozenset(told["mine"]), listening)
+    answered = {key: told["where"][key] for key in ("host", "python", "version")} | {"prefix": list(to.prefix)}
+    return Place((to.name,), {to.name: answered}, to, told["where"], processes, frozenset(told["mine"]), listening)
 
 
 def _add(places: list[Place], new: Place) -> None:
@@ -116,6 +119,7 @@ def _add(places: list[Place], new: Place) -> None:
         if new.where["boot"] and all(new.where[key] == old.where[key] for key in ("boot", "namespace")):
             places[number] = Place(
                 (*old.names, *new.names),
+                old.answered | new.answered,
                 old.side,
                 old.where,
                 old.processes,

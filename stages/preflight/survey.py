@@ -138,11 +138,7 @@ def leave(card: Card, out: Survey, plan: Plan) -> None:
     now_cards = [one.as_json() for one in out.seen]
     result = {
         "findings": [one.as_json() for one in out.findings if one.state != OK],
-        "interpreters": {
-            name: {key: place.where[key] for key in ("host", "python", "version")} | {"prefix": list(place.side.prefix)}
-            for place in out.places
-            for name in place.names
-        },
+        "interpreters": {name: answered for place in out.places for name, answered in place.answered.items()},
         "packages": out.interpreters,
         "plan": vars(plan),
         "cards_before": before.get("cards_before", {"at": now(), "cards": now_cards}),

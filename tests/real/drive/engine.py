@@ -79,8 +79,8 @@ def update(worker, old_log_probs):
 
     data = batch(
         calculate_entropy=True,
-        global_batch_size=2,
-        mini_batch_size=2,
+        global_batch_size=len(tiny.PROMPTS),
+        mini_batch_size=len(tiny.PROMPTS),
         epochs=1,
         seed=42,
         dataloader_kwargs={"shuffle": False},
