@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.arguments import file_path, text
-from commands.inputs_scripts import FACTS, expect_rules, known_of, read_scripts, script_options
+from commands.inputs_scripts import FACTS, expect_rules, known_of, read_scripts, script_options, to_type
 from commands.output import json_option, print_json, say, table, warn
 from commands.task_card import card_path_if_any, following_steps, naming, say_next, task_option
 from locales import _
@@ -78,8 +78,7 @@ def command(
         else:
             say(_("no task card: nothing was recorded"), "dim")
         if not report.passed:
-            names = " ".join(str(path) for path in scripts)
-            say(_("what can be edited: `{command}`").format(command=naming(f"probepatch inputs fix {names}", task)))
+            say(_("what can be edited: `{command}`").format(command=naming(to_type("fix", scripts, settings), task)))
     return 0 if report.passed else 1
 
 

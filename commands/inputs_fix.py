@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.arguments import text
-from commands.inputs_scripts import expect_rules, known_of, script_options
+from commands.inputs_scripts import expect_rules, known_of, script_options, to_type
 from commands.output import json_option, print_json, say, warn
 from commands.task_card import card_path_if_any, naming, task_option
 from locales import _, ngettext
@@ -59,7 +59,7 @@ def command(
     if as_json:
         print_json(_as_json(work, receipt))
     else:
-        _print(work, receipt, dry_run, naming(f"probepatch inputs check {' '.join(map(str, scripts))}", task))
+        _print(work, receipt, dry_run, naming(to_type("check", scripts, settings), task))
     return 1 if any(one.left or one.failing for one in work.fixed.values()) else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,6 +69,12 @@ def read_scripts(paths: Sequence[Path], known: Known) -> list[Script]:
         if os.path.isdir(path):
             raise UsageError(_("{path} is a folder, not a script").format(path=path))
     return [read(path, known) for path in dict.fromkeys(paths)]
+
+
+def to_type(command: str, paths: Sequence[Path], settings: Sequence[str]) -> str:
+    """`inputs COMMAND` on the same scripts, started with the same variables."""
+    given = [word for setting in settings for word in ("--env", setting)]
+    return shlex.join(["probepatch", "inputs", command, *map(str, paths), *given])
 
 
 def expect_rules(names: Sequence[str]) -> None:

@@ -16,6 +16,12 @@ from stages.params.reading import HF, ConfigError, read_object
 FORMAT = "probepatch/param-alignment-instruction/1"
 METHODS = ("config", "code", "weight")
 KEYS = ("point", "align_side", "method", "target", "action", "verify")
+_COMPUTED_BY = {
+    "config": "probepatch params check --train-cfg … --infer-cfg …",
+    "modules": "probepatch params check --train-cfg … --infer-cfg … --modules FILE",
+    "structure": "probepatch params structure --train … --infer …",
+    "weights": "probepatch params weights --train … --infer …",
+}
 
 
 class LoadRefusedError(RefusedError):
@@ -84,7 +90,10 @@ def _target(point: Point, side: str) -> str:
 
 def _action(point: Point, side: str, method: str) -> str:
     if point.result == NOT_COMPUTED:
-        return _("compute the {layer} layer: {why}").format(layer=point.layer, why=point.why)
+        command = _COMPUTED_BY[point.layer]
+        return _("compute the {layer} layer with `{command}`: {why}").format(
+            layer=point.layer, command=command, why=point.why
+        )
     loose = _undeclared(point)
     if loose:
         return _(
@@ -109,6 +118,8 @@ def _action(point: Point, side: str, method: str) -> str:
 
 
 def _verify(point: Point, number: str) -> str:
+    if point.result == NOT_COMPUTED:
+        return _("`probepatch params report`: {number} is gone").format(number=number)
     layer = "check" if point.layer in ("config", "modules") else point.layer
     return _(
         "build the model again; `probepatch params {command}`, then `probepatch params report`: {number} is gone"

@@ -102,13 +102,14 @@ def shown(one: Process) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def check(leftovers: Sequence[Leftover], places: Sequence[Place]) -> list[Finding]:
-    """One finding for each kind and place."""
+def check(leftovers: Sequence[Leftover], places: Sequence[Place], hardware: str | None = None) -> list[Finding]:
+    """One finding for each kind and place. On a machine without cards leftovers hold none: they are told, and no problem;
+    that one holds a port is ports.check's."""
     groups: dict[tuple[str, str, bool, bool], list[Leftover]] = {}
     for one in leftovers:
         if one.kind is not None:
             groups.setdefault((one.place, one.kind, one.nested or not one.on_side, one.kept), []).append(one)
-    findings = [_finding(*key, group) for key, group in sorted(groups.items())]
+    findings = [_finding(*key, group, hardware) for key, group in sorted(groups.items())]
     if not findings and places:
         seen = sum(len(place.processes) for place in places)
         names = ", ".join(name for place in places for name in place.names)
@@ -117,7 +118,9 @@ def check(leftovers: Sequence[Leftover], places: Sequence[Place]) -> list[Findin
     return findings
 
 
-def _finding(place: str, kind: str, elsewhere: bool, kept: bool, group: list[Leftover]) -> Finding:
+def _finding(
+    place: str, kind: str, elsewhere: bool, kept: bool, group: list[Leftover], hardware: str | None
+) -> Finding:
     pids = " ".join(str(one.pid) for one in group)
     count = len(group)
     what = ngettext("{kind}: {count} process runs: {pids}", "{kind}: {count} processes run: {pids}", count).format(
@@ -127,6 +130,9 @@ def _finding(place: str, kind: str, elsewhere: bool, kept: bool, group: list[Lef
     facts = {"pids": [one.pid for one in group]}
     if kept:
         return Finding("processes", place, OK, _("{what}; it stays, on the user's word").format(what=what), facts=facts)
+    if hardware == "cpu":
+        what = _("{what}; they hold no card: the hardware is cpu").format(what=what)
+        return Finding("processes", place, OK, what, facts=facts)
     if not elsewhere:
         state = UNKNOWN if kind == kinds.ORPHAN else PROBLEM
         todo = _("stop what is not needed: `probepatch preflight stop {pids}{side}`; keep what is: --keep PID").format(

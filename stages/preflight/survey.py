@@ -82,7 +82,7 @@ def survey(
     out.findings += cards.check(out.seen, out.places, before.get("baseline_mb", {}), visible, keep)
     others = [*cards.holders(out.seen, out.places), *ports.holders(out.places)]
     out.leftovers = processes.collect(out.places, others, keep)
-    out.findings += processes.check(out.leftovers, out.places)
+    out.findings += processes.check(out.leftovers, out.places, card.fact("hardware"))
     out.findings += ports.check(card, baseline, out.places, keep)
     out.findings += _weights(card, out)
     out.findings += command.check(baseline, out.told.get(TRAIN))

@@ -38,7 +38,8 @@ def _package(run: Run) -> Verdict | None:
         text = _("neither PYTHONPATH nor the folder it is started in is the patched copy {path}")
         return Verdict(FAIL, text.format(path=wanted), ":".join(path), where)
     text = _(
-        "PYTHONPATH does not name the patched copy {path}; whether it is installed in place is for `probepatch preflight` to ask"
+        "PYTHONPATH does not name the patched copy {path}: let the script set it (for ray job submit in env_vars), or cd there; "
+        "where `probepatch preflight` found that copy imported, `--accept package` takes it"
     )
     return Verdict(UNKNOWN, text.format(path=wanted), ":".join(path) or None, where)
 

@@ -76,6 +76,13 @@ def test_check_answers_under_its_schema(name):
     assert all(rule["rule"] in shown.stdout for rule in judged["rules"])
 
 
+def test_the_command_to_type_next_has_the_same_variables(scripts):
+    script, given = scripts / "verl.sh", ("--env", "TP=1", "--env", "NAME=a b")
+    typed = f"{script} --env TP=1 --env 'NAME=a b'`"
+    assert f"`probepatch inputs fix {typed}" in run("inputs", "check", script, *given).stdout
+    assert f"`probepatch inputs check {typed}" in run("inputs", "fix", script, *given, "--dry-run").stdout
+
+
 def test_an_aligned_script_passes(tmp_path, card):
     script = tmp_path / "run.sh"
     script.write_text(ALIGNED)

@@ -83,6 +83,9 @@ def test_what_was_not_computed_is_a_point(params, card):
     assert set(points) == {"config-layer", "structure-layer", "modules-layer", "weights-layer"}
     assert {name for name, point in points.items() if point["waivable"]} == {"modules-layer", "weights-layer"}
     assert {point["result"] for point in points.values()} == {"not computed"}
+    for todo, command in zip(report["instructions"], ("check", "structure", "check", "weights"), strict=True):
+        assert f"`probepatch params {command} --" in todo["action"]
+        assert todo["verify"].startswith("`probepatch params report`")
     assert state_of(read_card(card), PARAMS)[0] == "failed"
 
 

@@ -69,7 +69,8 @@ def test_nothing_is_wrong(card, tmp_path):
     assert not (tmp_path / "out").exists()
     read = read_card(card)
     evidence = read.data["stages"]["1"]
-    assert evidence["result"]["interpreters"]["train"]["python"].startswith(str(tmp_path / "train/bin/python"))
+    for name in ("train", "infer"):  # one place, two interpreters
+        assert evidence["result"]["interpreters"][name]["python"].startswith(str(tmp_path / f"{name}/bin/python"))
     assert evidence["result"]["packages"]["infer"]["msprobe"]["version"] == "26.2.0"
     if result["passed"]:  # nobody else runs engines on this machine
         assert result["summary"].startswith("no problem")
@@ -190,6 +191,7 @@ def test_the_real_msprobe(card):
 
 
 def test_leftovers_are_found_with_their_children(card, spawn, tmp_path):
+    setting(card, hardware="cuda")
     engine = spawn("VLLM::EngineCore")
     script = tmp_path / "vllm"
     script.write_text("import subprocess, time\nsubprocess.Popen(['sleep', '301']).wait()\n")
@@ -213,6 +215,30 @@ def test_leftovers_are_found_with_their_children(card, spawn, tmp_path):
     finally:
         os.killpg(server.pid, 9)
         server.wait()
+
+
+def test_without_cards_somebody_elses_processes_are_told_and_no_problem(card, spawn, tmp_path):
+    """They hold no card; a port that the task needs is another matter."""
+    setting(card, hardware="cpu", baseline_command="bash run.sh")
+    ray = spawn("ray::IDLE")
+    found = finding(preflight(card), "processes", "ok")
+    assert ray.pid in found["facts"]["pids"]
+    assert "no card" in found["what"]
+    server = tmp_path / "ray_server.py"
+    server.write_text(
+        "import socket, sys, time\n"
+        "one = socket.create_server(('127.0.0.1', 0))\n"
+        "print(one.getsockname()[1], flush=True)\n"
+        "time.sleep(300)\n"
+    )
+    holder = subprocess.Popen([sys.executable, server], stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(holder.stdout.readline())
+        setting(card, baseline_command=f"bash run.sh --port {port}")
+        assert finding(preflight(card), "ports", "problem")["facts"] == {"port": port, "pids": [holder.pid]}
+    finally:
+        holder.kill()
+        holder.wait()
 
 
 def test_we_and_our_ancestors_are_no_leftovers(card):
