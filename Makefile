@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
-MARK ?= not network and not real
+MARK ?= not network and not real and not e2e and not fleet
 JOBS ?= auto
 CATALOGUE ?= tests/catalogue/slime tests/catalogue/transformers \
   tests/catalogue/verl/test_training.py::test_the_training_step_is_dumped_and_goes_on_the_same
 
-.PHONY: demo test lint real bench messages wheel clean
+.PHONY: demo test lint real fleet e2e bench messages wheel clean
 
 demo: $(VENV)/installed
 	$(PY) -m probepatch demo
@@ -23,6 +23,15 @@ lint: $(VENV)/installed-dev
 # real training workers on this CPU, patched and unpatched, then what the recipes bring to them
 real: $(VENV)/installed-dev
 	$(PY) -m pytest -m real -s tests/real $(CATALOGUE)
+
+# eight nodes of a Ray cluster on this machine
+fleet: $(VENV)/installed-dev
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[test,ray]'
+	$(PY) -m pytest -m fleet tests/fleet
+
+# the whole mission: real verl, vLLM, SGLang and msprobe, in environments of their own, through the commands only
+e2e: $(VENV)/installed-dev
+	$(PY) -m pytest -m e2e -s tests/e2e
 
 bench: $(VENV)/installed-dev
 	$(PY) -m tests.bench

@@ -61,8 +61,8 @@ def apply(wish: Wish, card: Path | None = None) -> tuple[Prepared, Receipt]:
 
 
 def _recorded_as() -> str:
-    """Our name and version, and the run on many machines that this apply is part of (PROBEPATCH_RUN)."""
-    run = os.environ.get("PROBEPATCH_RUN", "")
+    """Our name and version, and the run on many machines that this apply is part of (PROBEPATCH_FLEET)."""
+    run = os.environ.get("PROBEPATCH_FLEET", "")
     return f"probepatch {__version__}; {run}" if run else f"probepatch {__version__}"
 
 

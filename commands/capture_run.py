@@ -121,7 +121,9 @@ def _configs(configs: tuple[str, ...], side: str) -> dict[str, Path]:
     for one in configs:
         name, equals, value = one.partition("=")
         if not equals or name not in ("train", "infer"):
-            raise UsageError(_("`{text}` is not SIDE=PATH").format(text=one), todo="--config train=… | infer=…")
+            raise UsageError(
+                _("`{text}` is not SIDE=PATH").format(text=one), todo=_("say --config train=… or --config infer=…")
+            )
         if side not in ("both", name):
             raise UsageError(
                 _("--config {name}=… is of no use in a run of the {side} side").format(name=name, side=side),

@@ -70,7 +70,7 @@ def plan(card: Card, options: Options) -> Work:
     root = Path(card.fact("artifacts"))
     if not root.is_absolute():
         raise UsageError(
-            _("artifacts is not absolute: {path}").format(path=root), todo="`probepatch task set artifacts=/…`"
+            _("artifacts is not absolute: {path}").format(path=root), todo=_("`probepatch task set artifacts=/…`")
         )
     found = evidence(card, SCENE)
     assert found is not None

@@ -17,6 +17,7 @@ from commands.task_card import card_path_if_any, naming, task_option
 from locales import _
 
 if TYPE_CHECKING:
+    from stages.card.card import Card
     from stages.dumps.given import Given
     from stages.dumps.verify import Progress
 
@@ -65,13 +66,14 @@ def command(
         raise UsageError(_("--train and --infer go together"), todo=_("name the dump_path of both sides"))
     dumps, logs = {"train": train, "infer": infer}, {"train": train_log, "infer": infer_log}
     card_file = card_path_if_any(task)
-    given = _given(card_file, round_, dumps, logs, {"train": train_python, "infer": infer_python}, out)
+    card, given = _given(card_file, round_, dumps, logs, {"train": train_python, "infer": infer_python}, out)
+    _expect_places(card, given)
     with _progress(as_json) as progress:
         found = verify(given.sources, request=request, layers=given.layers, progress=progress)
     result = document(found, judge(found), root=given.root, round_=given.round)
-    written = _write(given, result)
     logged = sorted({line.path for side in found.records.values() for line in side.lines})
-    following = naming(_record(card_file, given, result, written, logged), task) if card_file is not None else None
+    written, following = _keep(card_file, card, given, result, logged)
+    following = naming(following, task) if following is not None else None
     if as_json:
         recorded = str(card_file) if card_file is not None else None
         print_json({**result, "written": [str(path) for path in written], "recorded": recorded, "next": following})
@@ -93,7 +95,7 @@ def _given(
     logs: dict[str, Path | None],
     pythons: dict[str, str | None],
     out: Path | None,
-) -> Given:
+) -> tuple[Card | None, Given]:
     from stages.card.order import VERIFY, require
     from stages.card.store import read_card
     from stages.dumps.given import from_card, from_folders
@@ -105,7 +107,7 @@ def _given(
                 _("there is no task card here, and no dump was named"),
                 todo=_("--train DIR and --infer DIR, or --task the card"),
             )
-        return from_folders(named, logs, pythons, out or Path(), round_)
+        return None, from_folders(named, logs, pythons, out or Path(), round_)
     if out is not None or any(pythons.values()):
         raise UsageError(
             _("--out, --train-python and --infer-python are for use without a task card"),
@@ -113,33 +115,48 @@ def _given(
         )
     card = read_card(card_file)
     require(card, VERIFY)
-    return from_card(card, round_, dumps, logs)
+    return card, from_card(card, round_, dumps, logs)
+
+
+def _expect_places(card: Card | None, given: Given) -> None:
+    """Before anything is read: where the report goes, and what lies there. Raises UsageError, RefusedError."""
+    from stages.dumps.page import MARK
+    from stages.dumps.report import FORMAT, report_paths
+    from stages.dumps.writing import expect_free, expect_own_place
+
+    if card is None:
+        expect_own_place(given.root)
+    for path, mark in zip(report_paths(given.root, given.round), (FORMAT, MARK), strict=True):
+        expect_free(path, mark)
 
 
 def _write(given: Given, result: dict[str, Any]) -> tuple[Path, Path]:
     """The report and its page. Raises RefusedError."""
     from stages.dumps.page import make_page
     from stages.dumps.report import report_paths
-    from stages.dumps.writing import make_folder, write_text
-    from stages.params.waivers import write_json
+    from stages.dumps.writing import make_folder, write_json, write_text
 
-    paths = report_paths(given.root, given.round)
+    paths, page = report_paths(given.root, given.round), make_page(result)
     make_folder(given.root)
     write_json(paths[0], result)
-    write_text(paths[1], make_page(result))
+    write_text(paths[1], page)
     return paths
 
 
-def _record(
-    card_file: Path, given: Given, result: dict[str, Any], written: tuple[Path, Path], logged: list[Path]
-) -> str:
-    """Leave the evidence of stage 7, which rests on the logs that name the steps; the command that comes next."""
+def _keep(
+    card_file: Path | None, since: Card | None, given: Given, result: dict[str, Any], logged: list[Path]
+) -> tuple[tuple[Path, Path], str | None]:
+    """Write the report and leave the evidence of stage 7, which rests on the logs that name the steps: under one lock, so that two
+    verifications at once never mix. What was written, and the command that comes next."""
     from stages.card.evidence import record
     from stages.card.order import VERIFY
     from stages.card.store import changing
 
+    if card_file is None:
+        return _write(given, result), None
     comparable = result["comparable"]
-    with changing(card_file) as card:
+    with changing(card_file, since) as card:
+        written = _write(given, result)
         record(
             card,
             VERIFY,
@@ -157,8 +174,8 @@ def _record(
         )
         number = f" --round {given.round}" if given.round else ""
         if not comparable:
-            return f"probepatch dumps verify{number}"
-        return "probepatch restore" if card.fact("usage") == "dump" else f"probepatch handoff{number}"
+            return written, f"probepatch dumps verify{number}"
+        return written, "probepatch restore" if card.fact("usage") == "dump" else f"probepatch handoff{number}"
 
 
 @contextmanager

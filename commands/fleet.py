@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ import click
 
 from codemods.errors import UsageError
 from commands.arguments import recipe_file_option, text
+from commands.fleet_tree import command as tree_command
 from commands.names import Group, unknown
 from commands.output import json_option
 from locales import _
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from fleet.survey import Where
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Work = Callable[["Cluster", "Where", "Progress"], int]
+Show = Callable[[], int]
+Work = Callable[["Cluster", "Where", "Progress"], Show]
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class Given:
 @click.group(cls=Group, help=_("Patch every node of a Ray cluster, all of them or none (docs/fleet.md)."))
 def command() -> None:
     """The group."""
+
+
+command.add_command(tree_command, "tree")
 
 
 def _cluster_options(function: Function) -> Function:
@@ -86,15 +92,17 @@ _force_option = click.option(
 
 @command.command(help=_("Tell framework, version and interpreter of every node's tree."))
 @_cluster_options
+@recipe_file_option
 def identify(**options: Any) -> int:
     """Exit code 1 when a node has no such tree."""
     given = _given("identify", **options)
 
-    def work(cluster: Cluster, where: Where, progress: Progress) -> int:
+    def work(cluster: Cluster, where: Where, progress: Progress) -> Show:
         from commands.fleet_text import show_identity
         from fleet.survey import look
 
-        return show_identity(look(cluster, where, [], progress), given.as_json)
+        calls = [["identify", *where.words, *given.wish, "--json"]]
+        return partial(show_identity, look(cluster, where, calls, progress), given.as_json)
 
     return _run(given, work)
 
@@ -106,11 +114,11 @@ def diff(**options: Any) -> int:
     """Exit code 1 when a node cannot take part, or the trees differ."""
     given = _given("diff", **options)
 
-    def work(cluster: Cluster, where: Where, progress: Progress) -> int:
+    def work(cluster: Cluster, where: Where, progress: Progress) -> Show:
         from commands.fleet_text import show_plan
         from fleet.apply import plan
 
-        return show_plan(plan(cluster, where, given.wish, progress), given.as_json)
+        return partial(show_plan, plan(cluster, where, given.wish, progress), given.as_json)
 
     return _run(given, work)
 
@@ -122,11 +130,11 @@ def apply(**options: Any) -> int:
     """Exit code 1 when it was not done everywhere."""
     given = _given("apply", **options)
 
-    def work(cluster: Cluster, where: Where, progress: Progress) -> int:
+    def work(cluster: Cluster, where: Where, progress: Progress) -> Show:
         from commands.fleet_text import show_applied
         from fleet.apply import apply as write
 
-        return show_applied(write(cluster, where, given.wish, progress), given.as_json)
+        return partial(show_applied, write(cluster, where, given.wish, progress), given.as_json)
 
     return _run(given, work)
 
@@ -137,11 +145,11 @@ def status(**options: Any) -> int:
     """Exit code 1 when the trees are not alike, or one is not as it was left."""
     given = _given("status", **options)
 
-    def work(cluster: Cluster, where: Where, progress: Progress) -> int:
+    def work(cluster: Cluster, where: Where, progress: Progress) -> Show:
         from commands.fleet_text import show_standing
         from fleet.standing import standing
 
-        return show_standing(standing(cluster, where, progress), given.as_json)
+        return partial(show_standing, standing(cluster, where, progress), given.as_json)
 
     return _run(given, work)
 
@@ -165,11 +173,11 @@ def restore(force: bool, **options: Any) -> int:
 def _take_out(name: str, force: bool, options: dict[str, Any]) -> int:
     given = _given(name, more=("--force",) if force else (), **options)
 
-    def work(cluster: Cluster, where: Where, progress: Progress) -> int:
+    def work(cluster: Cluster, where: Where, progress: Progress) -> Show:
         from commands.fleet_text import show_reverted
-        from fleet.standing import revert as take_out
+        from fleet.revert import revert as take_out
 
-        return show_reverted(take_out(cluster, where, given.wish, name == "restore", progress), given.as_json)
+        return partial(show_reverted, take_out(cluster, where, given.wish, name == "restore", progress), given.as_json)
 
     return _run(given, work)
 
@@ -215,11 +223,13 @@ def _run(given: Given, work: Work) -> int:
     from fleet.survey import Where
 
     if over_http(given.address):
-        code, answer = run_as_job(given.address, given.words, given.files)
+        code, answer, errors = run_as_job(given.address, given.words, given.files)
+        click.echo(errors, nl=False, err=True)
         click.echo(answer, nl=False)
         return code
     with connected(given.address, given.files) as cluster, _progress(given.as_json) as progress:
-        return work(_chosen(cluster, given.nodes), Where(given.path, given.package), progress)
+        show = work(_chosen(cluster, given.nodes), Where(given.path, given.package), progress)
+    return show()
 
 
 def _chosen(cluster: Cluster, names: tuple[str, ...]) -> Cluster:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commands.output import print_json, say, table
+from fleet.trees import short
+from fleet.trees import told as lines_of
 from locales import _, ngettext
 
 if TYPE_CHECKING:
     from fleet.apply import Applied
-    from fleet.standing import Fleet, Reverted
+    from fleet.revert import Out, Reverted
+    from fleet.runs import Run
+    from fleet.standing import Fleet
     from fleet.survey import Survey
     from fleet.trees import Group, Trouble
 
 
 def show_identity(found: Survey, as_json: bool) -> int:
     """1 when a node has no answer."""
+    identities = [(group, _identity(group)) for group in found.groups]
     if as_json:
-        print_json({"trees": [_tree(one) | _identity(one) for one in found.groups], **_bad(found.troubles)})
+        trees = [_tree(group) | identity for group, identity in identities]
+        print_json({"trees": trees, "troubles": _troubles(found.troubles)})
         return 1 if found.troubles else 0
-    rows = [
-        (one.name, _word(_identity(one)["framework"]), _word(_identity(one)["version"]), one.first.root)
-        for one in found.groups
-    ]
-    table((_("node"), _("framework"), _("version"), _("tree")), rows)
+    _rows(
+        (_("framework"), _("version"), _("Python"), _("tree")),
+        [
+            (group, (_word(told["framework"]), _word(told["version"]), told["interpreter"], group.first.root))
+            for group, told in identities
+        ],
+    )
     _say_troubles(found.troubles)
     return 1 if found.troubles else 0
 
@@ -46,16 +54,16 @@ def _word(value: str | None) -> str:
 def show_plan(found: Survey, as_json: bool) -> int:
     """Always 0: a fleet that cannot be planned is an error."""
     if as_json:
-        print_json({"trees": [_tree(one) | {"plan": one.first.said[1].data} for one in found.groups]})
+        print_json({"trees": [_tree(one) | {"plan": one.first.said[0].data} for one in found.groups]})
         return 0
     rows = []
     for group in found.groups:
-        plan = group.first.said[1].data
+        plan = group.first.said[0].data
         changed = [one for one in plan["files"] if one["changes"]]
         added, removed = (sum(one[key] for one in changed) for key in ("lines_added", "lines_removed"))
         told = f"+{added} -{removed}" if plan["changes"] else _("already applied")
-        rows.append((group.name, ", ".join(one["id"] for one in plan["recipes"]), str(len(changed)), told))
-    table((_("node"), _("recipes"), _("files"), _("lines")), rows)
+        rows.append((group, (", ".join(one["id"] for one in plan["recipes"]), str(len(changed)), told)))
+    _rows((_("recipes"), _("files"), _("lines")), rows)
     trees = ngettext("{n} tree, and nothing was written", "{n} trees, all alike; nothing was written", len(rows))
     say(trees.format(n=len(rows)), "good")
     say(_("`probepatch diff` on one node shows the lines"), "dim")
@@ -82,23 +90,19 @@ def show_applied(done: Applied, as_json: bool) -> int:
         "taken-back": lambda: _("taken back, as it was"),
         "left": lambda: _("COULD NOT BE TAKEN BACK"),
     }
-    table(
-        (_("node"), _("tree"), _("now")),
-        [(one.group.name, one.group.first.root, words[one.state]()) for one in done.done],
-    )
-    for one in done.done:
-        if one.why:
-            say(f"{one.group.name}: {one.why}", "bad")
+    _rows((_("now"), ""), [(one.group, (words[one.state](), one.why)) for one in done.done])
     if done.complete:
         count = len(done.done)
         say(ngettext("{n} tree is patched", "all {n} trees are patched", count).format(n=count), "good")
         return 0
-    say(_("not done: what had been written was taken back"), "bad")
     if any(one.state in ("lost", "left") for one in done.done):
+        say(_("not done: what had been written was taken back, where that could be done"), "bad")
         say(
             _("what a node without an answer did is in its own ledger: `probepatch fleet status`, when it is back"),
             "note",
         )
+    else:
+        say(_("not done: what had been written was taken back"), "bad")
     return 1
 
 
@@ -108,18 +112,14 @@ def show_standing(found: Fleet, as_json: bool) -> int:
         print_json(
             {
                 "even": found.even,
+                "last": _run(found.last),
                 "trees": [
                     _tree(one.group)
-                    | {
-                        "state": one.state,
-                        "edits": list(one.edits),
-                        "run": None if one.run is None else {"id": one.run.id, "trees": one.run.trees},
-                        "why": one.why or None,
-                    }
+                    | {"state": one.state, "edits": list(one.edits), "run": _run(one.run), "why": one.why or None}
                     for one in found.trees
                 ],
                 "absent": list(found.absent),
-                **_bad(found.troubles),
+                "troubles": _troubles(found.troubles),
             }
         )
         return 0 if found.even else 1
@@ -128,58 +128,53 @@ def show_standing(found: Fleet, as_json: bool) -> int:
         "patched": lambda: _("patched"),
         "changed": lambda: _("CHANGED"),
         "interrupted": lambda: _("INTERRUPTED"),
-        "unknown": lambda: _("UNKNOWN"),
     }
-    table(
-        (_("node"), _("now"), _("edits"), _("run"), ""),
+    _rows(
+        (_("now"), _("edits"), _("run"), ""),
         [
-            (one.group.name, words[one.state](), str(len(one.edits)), one.run.id if one.run else "-", one.why)
+            (
+                one.group,
+                (words[one.state](), str(len(one.edits)), one.run.id if one.run and one.holds else "-", one.why),
+            )
             for one in found.trees
         ],
     )
     _say_troubles(found.troubles)
-    for run, wanted, have in _halves(found):
-        say(_("run {run} patched {n} of {m} trees").format(run=run, n=have, m=wanted), "bad")
-    for name in found.absent:
-        say(_("{node} took part and is not in the cluster now; what it holds is not known").format(node=name), "bad")
+    _say_absent(found)
     if found.even:
         say(_("every tree is alike"), "good")
-    else:
-        say(_("the trees are not alike: `probepatch fleet revert` takes all out, `fleet apply` goes on"), "bad")
+    elif found.holds:
+        say(_("not every tree is known to be alike: `fleet apply` goes on, `fleet revert` takes all out"), "bad")
     return 0 if found.even else 1
 
 
-def _halves(found: Fleet) -> Iterable[tuple[str, int, int]]:
-    runs = {one.run.id: one.run for one in found.trees if one.run is not None}
-    for run in runs.values():
-        have = sum(one.run is not None and one.run.id == run.id for one in found.trees)
-        if have < run.trees and any(one.state == "clean" for one in found.trees):
-            yield run.id, run.trees, have
+def _run(run: Run | None) -> dict[str, Any] | None:
+    return {"id": run.id, "trees": run.trees, "nodes": list(run.nodes), "node": run.node} if run is not None else None
 
 
-def show_reverted(result: tuple[list[Reverted], Survey, tuple[str, ...]], as_json: bool) -> int:
+def show_reverted(out: Out, as_json: bool) -> int:
     """1 when a tree could not be reached, or something is left."""
-    done, found, absent = result
-    finished = all(one.exact for one in done) and not found.troubles and not absent
+    before = out.before
     if as_json:
         trees = [
             _tree(one.group)
             | {"exact": one.exact, "why": one.why or None, "receipt": one.receipt, "marks": list(one.marks)}
-            for one in done
+            for one in out.trees
         ]
-        print_json({"finished": finished, "trees": trees, "absent": list(absent), **_bad(found.troubles)})
-        return 0 if finished else 1
-    table((_("node"), _("files"), _("now")), [(one.group.name, *_reverted(one)) for one in done])
-    for one in done:
-        for line in (one.why, *one.marks):
-            if line:
-                say(f"{one.group.name}: {line}", "bad")
-    _say_troubles(found.troubles)
-    for name in absent:
-        say(_("{node} took part and is not in the cluster now: revert again when it is back").format(node=name), "bad")
-    if finished:
+        absent, troubles = list(before.absent), _troubles(before.troubles)
+        print_json({"finished": out.finished, "trees": trees, "absent": absent, "troubles": troubles})
+        return 0 if out.finished else 1
+    _rows((_("files"), _("now"), ""), [(one.group, (*_reverted(one), one.why)) for one in out.trees])
+    for one in out.trees:
+        for mark in one.marks:
+            say(f"{one.group.first.node.name}: {mark}", "bad")
+    _say_troubles(before.troubles)
+    _say_absent(before)
+    if out.finished:
         say(_("every tree is as it was before"), "good")
-    return 0 if finished else 1
+    elif before.absent or before.troubles:
+        say(_("revert again when every node answers; what could be reached is done"), "note")
+    return 0 if out.finished else 1
 
 
 def _reverted(one: Reverted) -> tuple[str, str]:
@@ -196,14 +191,32 @@ def _reverted(one: Reverted) -> tuple[str, str]:
     return files, _("as before, but for what others changed")
 
 
+def _rows(headings: Sequence[str], rows: Iterable[tuple[Group, tuple[str, ...]]]) -> None:
+    """One line for each thing that is told, with the nodes of which it is: a hundred equal nodes are one line."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    trees: dict[tuple[str, ...], int] = {}
+    for group, cells in rows:
+        names.setdefault(cells, []).extend(group.names)
+        trees[cells] = trees.get(cells, 0) + 1
+    if names:
+        lines = [(short(these), str(trees[cells]), *cells) for cells, these in names.items()]
+        table((_("node"), _("trees"), *headings), lines)
+
+
 def _tree(group: Group) -> dict[str, Any]:
-    return {"nodes": [one.node.name for one in group.seen], "root": group.first.root}
+    return {"nodes": list(group.names), "root": group.first.root}
 
 
-def _bad(troubles: Iterable[Trouble]) -> dict[str, Any]:
-    return {"troubles": [{"node": one.node.name, "why": one.why} for one in troubles]}
+def _troubles(troubles: Iterable[Trouble]) -> list[dict[str, str]]:
+    return [{"node": one.node.name, "why": one.why} for one in troubles]
 
 
 def _say_troubles(troubles: Iterable[Trouble]) -> None:
-    for one in troubles:
-        say(f"{one.node.name}: {one.why}", "bad")
+    for line in lines_of(troubles):
+        say(line, "bad")
+
+
+def _say_absent(found: Fleet) -> None:
+    if found.absent and found.last is not None:
+        text = _("took part in run {run} and is not in the cluster now; what it holds is not known")
+        say(f"{short(found.absent)}: {text.format(run=found.last.id)}", "bad")

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from codemods.errors import UsageError
 from commands.arguments import file_path
 from commands.output import json_option, print_json, say, table
 from commands.task_card import card_path, naming, task_option
@@ -24,24 +23,21 @@ from locales import _, ngettext
 def command(round_: int, out: Path | None, task: Path | None, as_json: bool) -> int:
     """Exit code 3 when stage 7 does not say that the dumps are comparable, or the package would hold a secret."""
     from stages.card.store import changing, read_card
-    from stages.dumps.handoff import make_handoff, paths
-    from stages.dumps.writing import make_folder
-    from stages.params.waivers import write_json
+    from stages.dumps.given import root_of
+    from stages.dumps.handoff import FORMAT, checkouts_of, make_handoff, paths
+    from stages.dumps.writing import expect_free, expect_own_place, make_folder, write_json
 
     card_file = card_path(task)
     card = read_card(card_file)
-    root = card.fact("artifacts")
-    if out is None and root is None:
-        raise UsageError(
-            _("the folder of the capture is unknown"),
-            todo=_("`probepatch task set artifacts=/absolute/folder`, or --out"),
-        )
-    document = make_handoff(card, round_)
-    usual = paths(Path(root or "."), round_)
+    usual = paths(root_of(card) if out is None else out, round_)
     path = (out / usual.name if out is not None else usual).absolute()
-    make_folder(path.parent)
-    write_json(path, document)
-    with changing(card_file) as card:
+    if out is not None:
+        expect_own_place(path.parent, checkouts_of(card))
+    expect_free(path, FORMAT)
+    with changing(card_file, card) as card:
+        document = make_handoff(card, round_)
+        make_folder(path.parent)
+        write_json(path, document)
         card.note(_("round {n} was handed over: {path}").format(n=round_, path=path))
     following = naming("probepatch stub prepare", task)
     if as_json:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from codemods.errors import ProbePatchError
+from codemods.errors import FindingError, ProbePatchError
 from commands.arguments import file_path, text
 from commands.output import json_option, print_json, say, table
 from commands.task_card import card_path, following_steps, say_next, task_option
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from stages.card.card import Card
     from stages.restore.closing import Closing
     from stages.restore.marks import Mark
+
+
+class NoRecordError(FindingError):
+    """The card tells of edits in a checkout that has no ledger."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,20 @@ def command(
     from stages.card.permissions import demand
     from stages.card.store import changing, read_card
     from stages.restore.closing import close, closing, expect_reason
+    from stages.restore.deletion import delete, expect_ours
+    from stages.restore.own import left_behind
 
     path = card_path(task)
     card = read_card(path)
     require(card, RESTORE)
     expect_reason(card, reason)
     demand(card, "AUTH_RESTORE_CODE", *(("AUTH_CLEAN_APPROVED_DIRS",) if clean or folders else ()))
+    doomed = [*(one.path for one in (left_behind(card) if clean else ())), *folders]
+    expect_ours(card, doomed)  # before anything is reverted
     restored = list(_restore(card, path, force))
-    deleted = _clean(card, clean, folders)
+    deleted, failed = delete(doomed)
     with changing(path) as card:
-        found = closing(card, [(one.checkout, one.exact) for one in restored])
+        found = closing(card, [(one.checkout, one.exact) for one in restored], failed)
         close(card, found, reason)
     following = following_steps(card, task)
     if as_json:
@@ -110,26 +118,33 @@ def _restore(card: Card, path: Path, force: bool) -> Iterator[Restored]:
     """The checkouts in the reverse order of their patching; one that fails does not stop the others."""
     from commands.recorded import find_recorded
     from commands.revert import revert
+    from patch_ledger.store import open_ledger
     from stages.card.edits import agree
+    from stages.restore.committed import committed, stashed
     from stages.restore.marks import marks
 
+    apart = [path.parent, *([Path(card.fact("artifacts"))] if card.fact("artifacts") else [])]
     for name in reversed([str(one["checkout"]) for one in card.data["edits"]]):
         try:
             tree = find_recorded(Path(name), None, None)
+            ledger = open_ledger(tree)
+            if not ledger.history and ledger.pending is None and not force:
+                raise NoRecordError(
+                    _("the record of this task's edits is not there: the checkout was moved, replaced or copied"),
+                    where=name,
+                    todo=_("bring it back as it was; where nothing was ever written into it: --force"),
+                )
             receipt = revert(tree, force=force)
-            agree(path, tree)
+            paths = {file.path for intent, _outcome in open_ledger(tree).history for file in intent.files}
+            receipt = replace(receipt, notes=(*receipt.notes, *stashed(tree, paths)))
+            found = (*marks(Path(name), apart), *committed(tree, paths))
+            one = Restored(name, receipt, None, found)
+            if one.exact or receipt.refused:
+                agree(path, tree)  # with a mark left the checkout stays on the card, and is looked at again
         except ProbePatchError as error:
-            yield Restored(name, None, error)
+            yield Restored(name, None, error, tuple(marks(Path(name), apart)))
         else:
-            yield Restored(name, receipt, None, tuple(marks(Path(name))))
-
-
-def _clean(card: Card, clean: bool, folders: tuple[Path, ...]) -> list[Path]:
-    from stages.restore.own import delete, left_behind
-
-    if not clean and not folders:
-        return []
-    return delete(card, left_behind(card) if clean else [], folders)
+            yield one
 
 
 def _say(restored: list[Restored], deleted: list[Path], found: Closing) -> None:
@@ -184,4 +199,9 @@ def _say_faults(one: Restored) -> None:
             say(f"{trace.path}: {trace.what} ({trace.count})", "bad")
     for mark in one.marks:
         where = f"{mark.path}:{mark.line}" if mark.line else str(mark.path)
-        say(_("{where} still bears a mark of ours").format(where=where), "bad")
+        text = _("{where} still bears a mark of ours")
+        if mark.what == "committed":
+            text = _(
+                "{where} was committed to git with edits of ours: commit it as it is now, or take that commit back"
+            )
+        say(text.format(where=where), "bad")

@@ -10,12 +10,12 @@ from typing import Any
 from codemods.errors import FindingError
 from fleet.cluster import Answer, Cluster, Progress
 from fleet.runs import Run, new_run
-from fleet.survey import Survey, Where, look
-from fleet.trees import Group, Said, Trouble, said
+from fleet.survey import Survey, Where, ask_trees, look
+from fleet.trees import Group, Said, Trouble, said, told
 from locales import _
 
 WRITTEN, ALREADY, REFUSED, LOST, TAKEN_BACK, LEFT = "written", "already", "refused", "lost", "taken-back", "left"
-RUN = "PROBEPATCH_RUN"
+_REFUSALS = (1, 2, 3, 4)  # exit codes
 
 
 class FleetPlanError(FindingError):
@@ -46,56 +46,55 @@ class Applied:
 
 
 def plan(cluster: Cluster, where: Where, wish: Sequence[str], progress: Progress) -> Survey:
-    """Every node's plan, in ``said[1]``, with ``status`` in ``said[2]``. Raises FleetPlanError."""
-    files = [word for word in wish if "{bundle}" in word or word == "--recipe-file"]
-    calls = [["diff", *where.words, *wish, "--json"], ["status", *where.words, "--json"]]
-    found = look(cluster, where, calls, progress, files)
-    troubles = [*found.troubles]
-    for group in found.groups:
-        made = group.first.said[1]
-        if made.code != 0:
-            troubles.append(Trouble(group.first.node, made.error or _("it made no plan")))
-        elif conflict := _other_edits(group):
-            troubles.append(Trouble(group.first.node, conflict))
+    """Every node's plan, in ``said[0]``. Raises FleetPlanError."""
+    return _planned(cluster, look(cluster, where, [["diff", *where.words, *wish, "--json"]], progress))
+
+
+def _planned(cluster: Cluster, found: Survey) -> Survey:
+    refused = [(group, why) for group in found.groups if (why := _why_not(group))]
+    troubles = [*found.troubles, *(Trouble(one.node, why) for group, why in refused for one in group.seen)]
     if troubles:
         raise FleetPlanError(
             _("nothing was written: {n} of {m} nodes cannot take part").format(n=len(troubles), m=len(cluster.nodes)),
             todo=_("mend these, or name the nodes that shall take part with --node"),
-            details=tuple(f"{one.node.name}: {one.why}" for one in troubles),
+            details=tuple(told(troubles)),
         )
     _expect_alike(found.groups)
     return found
 
 
-def _other_edits(group: Group) -> str:
-    """Edits of the chosen recipes that stand in another form: taking back would not lead to where it began."""
-    made, standing = group.first.said[1].data, group.first.said[2].data
-    if not made.get("changes"):
-        return ""
-    chosen = {one["id"] for one in made["recipes"]}
-    if any(edit["recipe"] in chosen for edit in standing.get("edits", [])):
+def _why_not(group: Group) -> str:
+    """Why this tree cannot take part. Edits of the chosen recipes in another form are a reason: taking back would not lead to
+    where it began."""
+    tree, made = group.first.tree, group.first.said[0]
+    if tree["interrupted"]:
+        return _("an apply or a revert was cut off; `probepatch fleet apply` and `fleet revert` repair it")
+    if made.code != 0:
+        return made.error or _("it made no plan")
+    chosen = {one["id"] for one in made.data["recipes"]}
+    if made.data["changes"] and any(edit["recipe"] in chosen for edit in tree["edits"]):
         return _("it holds edits of these recipes already, in another form: `probepatch fleet revert` first")
     return ""
 
 
 def _expect_alike(groups: Sequence[Group]) -> None:
     """Raises FleetPlanError when trees would get different bytes; those of the smaller parties are named with their files."""
-    signs = [_sign(group.first.said[1].data) for group in groups]
+    signs = [_sign(group.first.said[0].data) for group in groups]
     if len({frozenset(sign.items()) for sign in signs}) <= 1:
         return
     usual, _count = Counter(frozenset(sign.items()) for sign in signs).most_common(1)[0]
-    details = []
+    differing = []
     for group, sign in zip(groups, signs, strict=True):
-        others = frozenset(sign.items()) ^ usual
-        if others:
-            files = sorted({path for path, _hashes in others})
-            shown = ", ".join(files[:3]) + (", …" if len(files) > 3 else "")
-            details.append(_("{node}: differs in {files}").format(node=group.name, files=shown))
+        files = sorted({path for path, _hashes in frozenset(sign.items()) ^ usual})
+        if files:
+            text = _("differs from most in {files}")
+            why = text.format(files=", ".join(files[:3]) + (", …" if len(files) > 3 else ""))
+            differing += [Trouble(one.node, why) for one in group.seen]
     raise FleetPlanError(
         _("nothing was written: the trees are not the same"),
         why=_("the same patch on different sources gives different programs"),
         todo=_("bring the nodes to one version, or name those that shall take part with --node"),
-        details=tuple(details),
+        details=tuple(told(differing)),
     )
 
 
@@ -110,51 +109,59 @@ def _sign(made: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def apply(cluster: Cluster, where: Where, wish: Sequence[str], progress: Progress) -> Applied:
-    """Raises FleetPlanError before anything is written."""
-    found = plan(cluster, where, wish, progress)
-    todo = [group for group in found.groups if group.first.said[1].data["changes"]]
-    done = [Done(group, ALREADY) for group in found.groups if group not in todo]
-    recipes = tuple(dict.fromkeys(one["id"] for group in found.groups for one in group.first.said[1].data["recipes"]))
-    run = new_run(len(found.groups), (node.name for node in cluster.nodes))
-    answers = cluster.ask(
-        [group.first.node for group in todo], [["apply", *where.words, *wish, "--json"]], {RUN: run.note}, progress
-    )
-    outcomes = [_outcome(group, answer) for group, answer in zip(todo, answers, strict=True)]
-    if any(one.state in (REFUSED, LOST) for one in outcomes):
-        outcomes = _take_back(cluster, where, recipes, outcomes, progress)
-    return Applied(run, recipes, (*done, *outcomes))
+    """Raises BusyError and FleetPlanError before anything is written."""
+    with cluster.alone():
+        found = _repaired(cluster, where, wish, progress)
+        todo = [group for group in found.groups if group.first.said[0].data["changes"]]
+        done = {group: Done(group, ALREADY) for group in found.groups}
+        recipes = tuple(
+            dict.fromkeys(one["id"] for group in found.groups for one in group.first.said[0].data["recipes"])
+        )
+        run = new_run(group.first.node.name for group in found.groups)
+        calls = [["apply", *where.words, *wish, "--json"]]
+        answers = cluster.ask([group.first.node for group in todo], calls, progress, run.note)
+        done |= {group: _outcome(group, answer) for group, answer in zip(todo, answers, strict=True)}
+        if any(one.state in (REFUSED, LOST) for one in done.values()):
+            done |= _take_back(cluster, where, recipes, list(done.values()), progress)
+    return Applied(run, recipes, tuple(done.values()))
+
+
+def _repaired(cluster: Cluster, where: Where, wish: Sequence[str], progress: Progress) -> Survey:
+    """Every node's plan, after what was cut off in a tree has been brought to its end."""
+    found = look(cluster, where, [["diff", *where.words, *wish, "--json"]], progress)
+    cut = [group for group in found.groups if group.first.tree["interrupted"]]
+    if not cut:
+        return _planned(cluster, found)
+    ask_trees(cluster, cut, [["ledger", "recover", *where.words, "--json"]], progress)
+    return plan(cluster, where, wish, progress)
 
 
 def _outcome(group: Group, answer: Answer) -> Done:
+    """Only the exit codes of a refusal say that nothing was written; what somebody else wrote is not ours to take back."""
     if answer.lost:
         return Done(group, LOST, answer.lost)
-    told = said(answer.calls[0])
-    if told.code is None:
-        return Done(group, LOST, told.error)
-    return Done(group, WRITTEN) if told.code == 0 else Done(group, REFUSED, told.error or _("it did not apply"))
+    made = said(answer.calls[0])
+    if made.code == 0 and "receipt" in made.data:
+        return Done(group, WRITTEN if made.data["receipt"]["txn"] else ALREADY)
+    return Done(group, REFUSED if made.code in _REFUSALS else LOST, made.error or _("it did not say what it did"))
 
 
 def _take_back(
-    cluster: Cluster, where: Where, recipes: Sequence[str], outcomes: list[Done], progress: Progress
-) -> list[Done]:
-    """Revert what was written, on every tree that can be reached; a tree whose answer was lost is tried, too."""
-    back = [one for one in outcomes if one.state in (WRITTEN, LOST)]
+    cluster: Cluster, where: Where, recipes: Sequence[str], done: list[Done], progress: Progress
+) -> dict[Group, Done]:
+    """Revert what was written, on every tree that can be reached; a tree whose answer was lost is tried, too, and by another of
+    its nodes. What a tree tells of itself in the end counts."""
+    back = [one for one in done if one.state in (WRITTEN, LOST)]
     calls = [["revert", *where.words, "--recipe", recipe, "--json"] for recipe in recipes]
-    answers = cluster.ask([one.group.first.node for one in back], calls, {}, progress)
-    news = {one.group: _reverted(one, answer) for one, answer in zip(back, answers, strict=True)}
-    return [news.get(one.group, one) for one in outcomes]
+    answers = ask_trees(cluster, [one.group for one in back], [*calls, where.tree()], progress)
+    return {one.group: _reverted(one, recipes, answer) for one, answer in zip(back, answers, strict=True)}
 
 
-def _reverted(one: Done, answer: Answer) -> Done:
-    if answer.lost:
-        return Done(one.group, LOST, one.why or answer.lost)
-    told = [said(call) for call in answer.calls]
-    bad = next((each for each in told if each.code not in (0, 2)), None)
-    if bad is not None:
-        return Done(one.group, LEFT, bad.error or _("an edit had to stay"))
+def _reverted(one: Done, recipes: Sequence[str], answer: Answer) -> Done:
+    *reverts, tree = map(said, answer.calls) if not answer.lost else [Said(None, {})]
+    if "place" not in tree.data:
+        return Done(one.group, LOST, one.why or answer.lost or tree.error)
+    if tree.data["interrupted"] or any(edit["recipe"] in recipes for edit in tree.data["edits"]):
+        errors = [each.error for each in reverts if each.error]
+        return Done(one.group, LEFT, errors[0] if errors else _("an edit had to stay"))
     return Done(one.group, TAKEN_BACK, one.why)
-
-
-def stands(told: Said) -> bool:
-    """Whether a ``status`` is what an apply leaves."""
-    return told.code == 0

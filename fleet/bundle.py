@@ -11,14 +11,15 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from codemods.errors import UsageError
+from fleet.node import MARK, abi
 from locales import _
 
 _ROOT = Path(__file__).resolve().parent.parent
 _OWN = ("commands", "fleet", "stages", "authoring", "codemods", "patch_ledger", "recipes", "locales")
 _FILES = ("probepatch.py", "cli.py")
 _LEFT_OUT = ("__pycache__", ".pyc", ".pot", ".po", "/tests/", "/test/")
-MARK = "BUNDLE"
-"""This file lies in an unpacked bundle: a bundle is made of it as it is."""
+_FOR_SCREENS = {"rich", "pygments", "markdown-it-py", "mdurl"}
+"""What draws on a terminal; a node answers in JSON."""
 
 
 def own_path(number: int, recipe: Path) -> str:
@@ -28,15 +29,16 @@ def own_path(number: int, recipe: Path) -> str:
 
 def make_bundle(recipes: Sequence[Path] = ()) -> bytes:
     """The archive, as bytes of a zip file, with recipe files of one's own and what lies beside them. Raises UsageError."""
+    files = dict(_everything())
+    for number, recipe in enumerate(recipes):
+        for path in (*recipe.parent.glob("*.yaml"), *recipe.parent.glob("payloads/**/*.py")):
+            files[f"own/{number}/{path.relative_to(recipe.parent).as_posix()}"] = path
     held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, path in sorted(dict(_everything()).items()):
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, path in sorted(files.items()):
             archive.write(path, name)
-        for number, recipe in enumerate(recipes):
-            for path in (*recipe.parent.glob("*.yaml"), *recipe.parent.glob("payloads/**/*.py")):
-                inside = path.relative_to(recipe.parent).as_posix()
-                archive.write(path, f"own/{number}/{inside}")
-        archive.writestr(MARK, "")
+        if not (_ROOT / MARK).is_file():  # else it came from an unpacked bundle, which this is a copy of
+            archive.writestr(MARK, abi())
     return held.getvalue()
 
 
@@ -77,7 +79,11 @@ def _needed(name: str) -> list[Distribution]:
     while todo:
         wanted = Requirement(todo.pop())
         key = re.sub(r"[-_.]+", "-", wanted.name).lower()
-        if key in found or (wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})):
+        if (
+            key in found
+            or key in _FOR_SCREENS
+            or (wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}))
+        ):
             continue
         found[key] = _installed(wanted.name)
         todo += found[key].requires or ()
@@ -89,7 +95,8 @@ def _installed(name: str) -> Distribution:
         return distribution(name)
     except PackageNotFoundError as error:
         raise UsageError(
-            _("{name}, which probepatch needs, is not installed here").format(name=name), todo=f"pip install {name}"
+            _("{name}, which probepatch needs, is not installed here").format(name=name),
+            todo=_("`pip install {name}`").format(name=name),
         ) from error
 
 

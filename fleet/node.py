@@ -8,82 +8,83 @@ from __future__ import annotations
 import io
 import os
 import platform
-import socket
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
-from typing import Any
+from contextlib import suppress
+from typing import IO, Any
 
-NETWORK = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "ceph", "beegfs", "glusterfs", "9p", "virtiofs", "afs")
-_LARGEST = 16 << 20  # characters of one answer
+MARK = "BUNDLE"
+"""A file in the bundle: the ``abi`` that it was made for."""
+_LARGEST = 32 << 20  # bytes of one answer
 _PYTHON, _BUNDLE = "{python}", "{bundle}"
 
 
+class Alone:
+    """An actor with a name: while one is there, no other run writes in this cluster. It goes with its driver."""
+
+
+def abi() -> str:
+    """What the libraries in a bundle must have been built for, in order to be loaded here."""
+    return f"{sys.implementation.cache_tag} {platform.system()} {platform.machine()}"
+
+
 def on_node(bundle: bytes, calls: list[list[str]], environment: dict[str, str], limit: float) -> dict[str, Any]:
-    """Run ``calls`` one after the other: probepatch's arguments, or ``-c SCRIPT ARGUMENT…`` for its interpreter. ``{python}``
-    stands for this node's interpreter, ``{bundle}`` for where the bundle lies. The answer has the host's facts, and code, out and
-    err of each call; ``limit`` in seconds a call."""
-    with tempfile.TemporaryDirectory(prefix="probepatch-node-") as folder:
-        with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-            archive.extractall(folder)
-        answers = [_call(folder, call, environment, limit) for call in calls]
-    return {
-        "host": socket.gethostname(),
-        "python": sys.executable,
-        "version": platform.python_version(),
-        "machine": platform.machine(),
-        "answers": answers,
-    }
+    """Run ``calls`` (probepatch's arguments) one after the other. ``{python}`` stands for this node's interpreter, ``{bundle}``
+    for where the bundle lies. The answer has ``abi``, ``made_for`` (the bundle's abi), ``python`` (the interpreter's version), and
+    code, out and err of each call: no call where the two differ. ``limit`` in seconds a call."""
+    answers: list[dict[str, Any]] = []
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        made_for = archive.read(MARK).decode()
+        if made_for == abi():
+            with tempfile.TemporaryDirectory(prefix="probepatch-node-") as folder:
+                archive.extractall(folder)
+                answers = [_call(folder, call, environment, limit) for call in calls]
+    return {"abi": abi(), "made_for": made_for, "python": platform.python_version(), "answers": answers}
 
 
 def _call(folder: str, call: list[str], environment: dict[str, str], limit: float) -> dict[str, Any]:
+    """``code`` is None when the call did not end by itself: killed, too long, too much output."""
     words = [sys.executable if word == _PYTHON else word.replace(_BUNDLE, folder, 1) for word in call]
-    own = {"PYTHONDONTWRITEBYTECODE": "1", "PROBEPATCH_BUNDLE": folder}
-    if words[0] == "-c":
-        head = f"import sys; sys.path.insert(0, {folder!r})\n"
-        command = [sys.executable, "-c", head + words[1], *words[2:]]
-    else:
-        command = [sys.executable, os.path.join(folder, "probepatch.py"), *words]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit,
-            env={**os.environ, **environment, **own},
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"code": None, "out": "", "err": f"no answer in {limit:.0f} s"}
-    return {"code": done.returncode, "out": done.stdout[:_LARGEST], "err": done.stderr[-4000:]}
+    process = subprocess.Popen(
+        [sys.executable, os.path.join(folder, "probepatch.py"), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    told: dict[str, bytes] = {}
+    late = threading.Timer(limit, _end, [process])
+    readers = [
+        threading.Thread(target=_read, args=(process, stream, told, name))
+        for name, stream in (("out", process.stdout), ("err", process.stderr))
+    ]
+    for thread in (late, *readers):
+        thread.start()
+    for thread in readers:
+        thread.join()
+    code = process.wait()
+    late.cancel()
+    out, err = (told[name].decode("utf-8", "replace") for name in ("out", "err"))
+    if code >= 0:
+        return {"code": code, "out": out, "err": err[-4000:]}
+    why = f"more than {_LARGEST >> 20} MB of output" if max(map(len, told.values())) > _LARGEST else f"signal {-code}"
+    return {"code": None, "out": "", "err": f"it did not end by itself ({why})"}
 
 
-def place_of(root: str) -> str:
-    """A name for a folder that is the same wherever the same folder is seen: by the server's name on a network file system, by
-    device and inode of this kernel otherwise."""
-    found = os.stat(root)
-    kind, source = _mount(found.st_dev)
-    if kind in NETWORK:
-        return f"{kind}:{source}:{found.st_ino}"
-    return f"{_read('/proc/sys/kernel/random/boot_id')}:{found.st_dev}:{found.st_ino}"
+def _read(process: subprocess.Popen[bytes], stream: IO[bytes], told: dict[str, bytes], name: str) -> None:
+    """All of the stream; whoever writes without end is ended."""
+    with stream:
+        told[name] = stream.read(_LARGEST + 1)
+        if len(told[name]) > _LARGEST:
+            _end(process)
 
 
-def _mount(device: int) -> tuple[str, str]:
-    """File system type and source of a device."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in _read("/proc/self/mountinfo").splitlines():
-        head, _dash, tail = line.partition(" - ")
-        if len(head.split()) > 2 and head.split()[2] == wanted and len(tail.split()) > 1:
-            return tail.split()[0], tail.split()[1]
-    return "", ""
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
-        return platform.node()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.cluster import Answer, Cluster, Node, Progress
-from fleet.trees import WHERE, Group, Said, Seen, Trouble, grouped, lost, said
+from fleet.cluster import Answer, Cluster, Progress
+from fleet.trees import Group, Seen, Trouble, grouped, said
 from locales import _
-
-_HERE = "identify"
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,10 @@ class Where:
         assert self.package is not None
         return ["--package", self.package, "--python", "{python}"]
 
+    def tree(self, *options: str) -> list[str]:
+        """The call that tells of a tree."""
+        return ["fleet", "tree", *options, *self.words, "--json"]
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -35,45 +37,29 @@ class Survey:
     troubles: tuple[Trouble, ...]
 
 
-def look(
-    cluster: Cluster, where: Where, calls: Sequence[Sequence[str]], progress: Progress, recipes: Sequence[str] = ()
-) -> Survey:
-    """``calls`` on every node, after an ``identify`` that tells where the tree is. Their answers are ``seen.said[1:]``."""
-    first = [_HERE, *where.words, *recipes, "--json"]
-    answers = cluster.ask(cluster.nodes, [first, *calls], progress=progress)
-    roots: dict[Node, str] = {}
-    troubles = lost(answers)
-    seen: list[tuple[Answer, tuple[Said, ...]]] = []
-    for answer in answers:
-        if answer.lost:
-            continue
-        told = tuple(said(call) for call in answer.calls)
-        root = told[0].data.get("checkout", {}).get("import_root") if told[0].data else None
-        if not root:
-            troubles.append(Trouble(answer.node, told[0].error or _("it has no such tree")))
-            continue
-        roots[answer.node] = str(root)
-        seen.append((answer, told))
-    places, more = _places(cluster, roots)
-    troubles += more
-    found = [
-        Seen(answer.node, places[answer.node], roots[answer.node], told, f"{answer.version} {answer.machine}")
-        for answer, told in seen
-        if answer.node in places
-    ]
-    return Survey(tuple(grouped(found)), tuple(troubles))
-
-
-def _places(cluster: Cluster, roots: Mapping[Node, str]) -> tuple[dict[Node, str], list[Trouble]]:
-    """Which folder each root really is; nodes with the same root are asked together."""
-    places: dict[Node, str] = {}
+def look(cluster: Cluster, where: Where, calls: Sequence[Sequence[str]], progress: Progress) -> Survey:
+    """What every node tells of its tree, and its answers to ``calls`` (``seen.said``)."""
+    seen: list[Seen] = []
     troubles: list[Trouble] = []
-    for root in dict.fromkeys(roots.values()):
-        nodes = [node for node, its in roots.items() if its == root]
-        for answer in cluster.ask(nodes, [["-c", WHERE, root]]):
-            told = said(answer.calls[0]) if not answer.lost else None
-            if told is None or not isinstance(told.data.get("value"), str):
-                troubles.append(Trouble(answer.node, answer.lost or (told.error if told else "")))
-            else:
-                places[answer.node] = told.data["value"]
-    return places, troubles
+    for answer in cluster.ask(cluster.nodes, [where.tree(), *calls], progress):
+        if answer.lost:
+            troubles.append(Trouble(answer.node, answer.lost))
+            continue
+        tree, *more = map(said, answer.calls)
+        if "place" not in tree.data:
+            troubles.append(Trouble(answer.node, tree.error or _("it has no such tree")))
+            continue
+        seen.append(Seen(answer.node, tree.data, tuple(more), answer.python))
+    return Survey(tuple(grouped(seen)), tuple(troubles))
+
+
+def ask_trees(
+    cluster: Cluster, groups: Sequence[Group], calls: Sequence[Sequence[str]], progress: Progress
+) -> list[Answer]:
+    """One answer for each tree, by the first of its nodes that gives one: for calls that may be repeated."""
+    found: dict[Group, Answer] = {}
+    for turn in range(max((len(group.seen) for group in groups), default=0)):
+        open_ = [group for group in groups if turn < len(group.seen) and (group not in found or found[group].lost)]
+        if open_:
+            found |= zip(open_, cluster.ask([group.seen[turn].node for group in open_], calls, progress), strict=True)
+    return [found[group] for group in groups]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.cluster import Answer, Call, Node
+from fleet.cluster import Call, Node
 from locales import _
 
-WHERE = """
-import json, sys
-from fleet.node import place_of
-print(json.dumps(place_of(sys.argv[1])))
-"""
+_SHOWN = 8  # names
 
 
 @dataclass(frozen=True)
@@ -26,18 +22,22 @@ class Said:
     error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Seen:
-    """A tree as one node sees it. ``place`` names the folder, whoever looks at it."""
+    """A tree as one node sees it: ``tree`` is what `fleet tree` told of it, ``said`` the answers to other calls, ``python`` the
+    version of the node's interpreter."""
 
     node: Node
-    place: str
-    root: str
+    tree: dict[str, Any]
     said: tuple[Said, ...]
     python: str = ""
 
+    @property
+    def root(self) -> str:
+        return str(self.tree["checkout"]["import_root"])
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """One tree and the nodes that see it; the first of them does the work."""
 
@@ -48,9 +48,8 @@ class Group:
         return self.seen[0]
 
     @property
-    def name(self) -> str:
-        others = len(self.seen) - 1
-        return f"{self.first.node.name} (+{others})" if others else self.first.node.name
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.node.name for one in self.seen)
 
 
 @dataclass(frozen=True)
@@ -61,20 +60,31 @@ class Trouble:
     why: str
 
 
+def told(troubles: Iterable[Trouble]) -> list[str]:
+    """One line for each reason, with the nodes that have it."""
+    nodes: dict[str, list[str]] = {}
+    for one in troubles:
+        nodes.setdefault(one.why, []).append(one.node.name)
+    return [f"{short(names)}: {why}" for why, names in nodes.items()]
+
+
+def short(names: Sequence[str]) -> str:
+    """The names, or the first of them and how many more there are."""
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else _("{names} and {n} more").format(names=shown, n=len(names) - _SHOWN)
+
+
 def said(call: Call) -> Said:
-    """What a command printed with --json."""
+    """What a command printed with --json, whatever else the node's interpreter printed around it."""
     if call.code is None:
         return Said(None, {}, call.err)
     try:
-        data = json.loads(call.out)
+        start = call.out.index("{\n")
+        data, _end = json.JSONDecoder().raw_decode(call.out, start)
     except ValueError:
         return Said(call.code, {}, _last(call.err) or _("it printed no JSON"))
-    if not isinstance(data, dict):
-        return Said(call.code, {"value": data})
     error = data.get("error")
-    if isinstance(error, dict):
-        return Said(call.code, data, _whole(error))
-    return Said(call.code, data)
+    return Said(call.code, data, _whole(error) if isinstance(error, dict) else "")
 
 
 def _whole(error: dict[str, Any]) -> str:
@@ -93,9 +103,5 @@ def grouped(seen: Iterable[Seen]) -> list[Group]:
     """Trees in the order of their first nodes."""
     by_place: dict[str, list[Seen]] = {}
     for one in seen:
-        by_place.setdefault(one.place, []).append(one)
+        by_place.setdefault(str(one.tree["place"]), []).append(one)
     return [Group(tuple(nodes)) for nodes in by_place.values()]
-
-
-def lost(answers: Iterable[Answer]) -> list[Trouble]:
-    return [Trouble(one.node, one.lost) for one in answers if one.lost]

@@ -179,9 +179,23 @@ def _prompt_hash(req) -> str:
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 
+def _rest_load() -> None:
+    """msprobe's `load` (a stub round) goes on overriding inputs after stop() and step(): in the ordinary forward, in decode steps.
+
+    start() sets it to work again; with dump_after_load=false it does not, and the first step is the only one.
+    """
+    from msprobe.pytorch import PrecisionDebugger
+
+    service = getattr(getattr(PrecisionDebugger, "_instance", None), "service", None)
+    loader = getattr(getattr(service, "module_processor", None), "tensor_loader", None)
+    if loader is not None:
+        loader.active = False
+
+
 def log_step(line: dict, rank_id: int | None, dump_path: str | None = None) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/dispatch_log.jsonl: no token, no text."""
     global _steps_taken, _folder
+    _rest_load()
     rank = _rank() if rank_id is None else rank_id
     _folder = os.path.join(dump_path or _config()[1]["dump_path"], f"rank{rank}")
     now = datetime.now(timezone.utc).isoformat()

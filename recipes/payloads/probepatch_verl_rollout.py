@@ -74,12 +74,26 @@ def rows_to_dump(inputs: list[dict]) -> list[int]:
     return rows
 
 
+def _rest_load() -> None:
+    """msprobe's `load` (a stub round) goes on overriding inputs after stop() and step(): in the ordinary forward, in decode steps.
+
+    start() sets it to work again; with dump_after_load=false it does not, and the first step is the only one.
+    """
+    from msprobe.pytorch import PrecisionDebugger
+
+    service = getattr(getattr(PrecisionDebugger, "_instance", None), "service", None)
+    loader = getattr(getattr(service, "module_processor", None), "tensor_loader", None)
+    if loader is not None:
+        loader.active = False
+
+
 def log_prefill(prompt: list[int], request_ids: list[str]) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/dispatch_log.jsonl: no text.
 
     ``prompt_sha256`` is the hash of the ids in decimal, joined by commas: the training side logs the same.
     """
     global _steps_taken
+    _rest_load()
     rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
     ids = [int(token) for token in prompt]
     line = {

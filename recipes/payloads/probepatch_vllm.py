@@ -209,8 +209,7 @@ def _rest_load() -> None:
 def log_step(step: list[Share]) -> None:
     """Append the line of the step that just ended to <dump_path>/rank<R>/dispatch_log.jsonl."""
     global _steps_taken
-    if _native_config is None:
-        _rest_load()
+    _rest_load()
     phases = [share.phase for share in step]
     line = {
         "phase": _phase_of(set(phases)),

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from stages.dumps.entry import FORWARD, Entry, Name, Tensor, make_entry, parse_name
 from stages.dumps.reading import Source
+from stages.dumps.workers import spread
 
 _STACK = r"(?:^|\.)(?:layers|layer|h|blocks|block)\.(\d{1,6})"
 _LAYER, _INSIDE = re.compile(rf"{_STACK}$"), re.compile(rf"{_STACK}\.")
@@ -90,20 +89,8 @@ def side_by_side(train: Mapping[str, Boundary], infer: Mapping[str, Boundary], r
 
 
 def boundaries_of(dumps: Iterable[Path], processes: int = 2) -> Iterator[dict[str, Boundary]]:
-    """Of each dump.json, in their order; large ones in processes of their own."""
-    files = list(dumps)
-    if processes < 2 or len(files) < 2 or sum(map(_size, files)) < _SEVERAL:
-        yield from map(boundaries, files)
-        return
-    with ProcessPoolExecutor(min(processes, len(files)), get_context("spawn")) as pool:
-        yield from pool.map(boundaries, files)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    """Of each dump.json, in their order; large ones in processes of their own. Raises WorkerError."""
+    return spread(boundaries, list(dumps), processes, _SEVERAL)
 
 
 def boundaries(dump: Path) -> dict[str, Boundary]:

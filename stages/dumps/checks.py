@@ -9,6 +9,7 @@ from locales import _, ngettext
 from stages.dumps.causes import first_confirmed
 from stages.dumps.problem import ERROR, NOTE
 from stages.dumps.shapes import DIFFER, EQUAL
+from stages.dumps.stamps import STILL_WRITTEN
 from stages.dumps.verify import Found
 from stages.sides import INFER, TRAIN
 
@@ -227,4 +228,5 @@ def _readable(found: Found) -> Check:
     what = _("the dumps are whole, and strict JSON")
     steps = [step for one in found.pairs for step in (one.train, one.infer)]
     wrong = [one for step in steps for one in step.outline.problems if one.name in _BROKEN and one.level != NOTE]
+    wrong += [one for one in found.problems if one.name == STILL_WRITTEN]
     return Check("readable", FAIL, what, wrong[0].what) if wrong else Check("readable", PASS, what)

@@ -14,11 +14,13 @@ from locales import _
 from stages.dumps.places import Association, Pair, Place
 from stages.dumps.problem import Problem
 from stages.dumps.records import Line
-from stages.dumps.steps import CACHED, CHUNKED, DECODE, MIXED, PREFILL, Step, choose_each
+from stages.dumps.steps import CACHED, CHUNKED, DECODE, MIXED, PREFILL, UNKNOWN, Step, choose_each
 from stages.sides import INFER, TRAIN
 
 _NO_PROMPT = (DECODE, CHUNKED, CACHED, MIXED)
 """Labels of steps in which a prompt is not computed as a whole."""
+_MOST_NAMES = 5000
+"""Among which a slip is looked for."""
 
 
 class Dumped:
@@ -30,8 +32,20 @@ class Dumped:
             (step.line.path, step.line.number): step for own in steps.values() for step in own if step.line is not None
         }
 
+        self._doubts = {
+            (side, step.folder.process, step.folder.step): step.why
+            for side, own in steps.items()
+            for step in own
+            if step.line is None and step.label == UNKNOWN
+        }
+
     def of(self, line: Line) -> Step | None:
         return self._by_line.get((line.path, line.number))
+
+    def doubt(self, side: str, line: Line) -> str:
+        """Why no folder is surely the line's, where there are some that may be."""
+        names = (f"rank{line.rank}", f"proc{line.pid}")
+        return next(filter(None, (self._doubts.get((side, name, line.step)) for name in names)), "")
 
 
 @dataclass(frozen=True)
@@ -81,7 +95,7 @@ def choose(
 def _expect_known(request: str, association: Association) -> None:
     known = {place.request_id for place in _places(association)} - {None}
     if request not in known:
-        near = get_close_matches(request, map(str, known), 1)
+        near = get_close_matches(request, sorted(map(str, known))[:_MOST_NAMES], 1)
         raise UsageError(
             _("no log has a request `{name}`").format(name=request),
             todo=_("did you mean `{near}`?").format(near=near[0]) if near else _("without --request one is chosen"),
@@ -106,6 +120,8 @@ def _unfit(pairs: Iterable[Pair], dumped: Dumped) -> str:
 
 def _why_not(side: str, place: Place, dumped: Dumped) -> str:
     line, step = place.line, dumped.of(place.line)
+    if step is None and (doubt := dumped.doubt(side, line)):
+        return _("{side} step {step}: {why}").format(side=side, step=line.step, why=doubt)
     if step is None or step.outline.empty:
         return _("{side} step {step} was logged, and there is no dump of it").format(side=side, step=line.step)
     if len(line.request_ids) != 1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +12,11 @@ from typing import Any
 
 from codemods.errors import RefusedError, UsageError
 from locales import _
-from stages.card.card import Card
+from stages.card.card import Card, CardError
 from stages.card.evidence import evidence
 from stages.card.order import INSTRUMENT, STUB
 from stages.dumps.situation import Situation
+from stages.dumps.streaming import open_regular
 from stages.dumps.verify import Source
 from stages.sides import INFER, TRAIN, Side
 
@@ -52,9 +55,7 @@ def from_folders(
 
 def from_card(card: Card, round_: int, dumps: Mapping[str, Path | None], logs: Mapping[str, Path | None]) -> Given:
     """By the evidence of stage 6, and of stage 8 for a later round. Raises UsageError, RefusedError."""
-    made = evidence(card, INSTRUMENT)
-    sides: Mapping[str, Any] = made.result.get("sides", {}) if made is not None else {}
-    runs: list[Any] = list(made.result.get("runs", ())) if made is not None else []
+    sides, runs = instrumented(card)
     paths = _paths(card, round_, sides)
     sources = {}
     for side in SIDES:
@@ -66,17 +67,47 @@ def from_card(card: Card, round_: int, dumps: Mapping[str, Path | None], logs: M
             )
         known = _situation(card, side, sides.get(side) or {}, runs, logs[side])
         sources[side] = Source(path.absolute(), known, card.fact(f"{side}.version"))
+    return Given(sources, root_of(card), round_, layers_of(card.fact("model.path")))
+
+
+def root_of(card: Card) -> Path:
+    """The capture's folder. Raises UsageError."""
     root = card.fact("artifacts")
-    if root is None:
+    if root is None or not root.startswith("/") or "\0" in root:
         raise UsageError(
-            _("the folder of the capture is unknown"), todo=_("`probepatch task set artifacts=/absolute/folder`")
+            _("the folder of the capture is unknown") if root is None else _("artifacts is no absolute folder"),
+            todo=_("`probepatch task set artifacts=/absolute/folder`"),
         )
-    return Given(sources, Path(root), round_, layers_of(card.fact("model.path")))
+    return Path(root)
+
+
+def instrumented(card: Card) -> tuple[dict[str, Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """What stage 6 left: the sides by name, and the runs. A card is a file that anybody may have edited: raises CardError."""
+    made = evidence(card, INSTRUMENT)
+    result: Mapping[str, Any] = made.result if made is not None else {}
+    sides, runs = result.get("sides") or {}, result.get("runs") or []
+    fit = isinstance(sides, dict) and all(one is None or isinstance(one, dict) for one in sides.values())
+    fit = fit and isinstance(runs, list) and all(isinstance(one, dict) for one in runs)
+    known = {name: one for name, one in sides.items() if name in SIDES and one} if fit else {}
+    if not fit or not all(_as_written(one) for one in known.values()):
+        raise CardError(
+            _("what stage 6 left on the task card is not of its form"),
+            where=str(card.path) if card.path is not None else None,
+            todo=_("`probepatch capture prepare` writes it again"),
+        )
+    return known, runs
+
+
+def _as_written(side: Mapping[str, Any]) -> bool:
+    """Whether what is used of a side has its type."""
+    shapes = {"dump_path": str, "config": str, "checkout": str, "environment": dict, "recipes": list, "world_size": int}
+    found = ((side.get(name), kind) for name, kind in shapes.items())
+    return all(value is None or (isinstance(value, kind) and "\0" not in str(value)) for value, kind in found)
 
 
 def _paths(card: Card, round_: int, sides: Mapping[str, Any]) -> dict[str, Path]:
     """dump_path by side. A later round runs the target side again; the other side's dump is the first round's."""
-    paths = {side: Path(one["dump_path"]) for side, one in sides.items() if one and one.get("dump_path")}
+    paths = {side: Path(one["dump_path"]) for side, one in sides.items() if one.get("dump_path")}
     if round_ == 0:
         return paths
     stub = evidence(card, STUB)
@@ -90,15 +121,15 @@ def _paths(card: Card, round_: int, sides: Mapping[str, Any]) -> dict[str, Path]
             todo=_("`probepatch stub prepare` begins one"),
         )
     target, own = stub.result.get("target_side"), stub.result.get("dump_path")
-    if target in SIDES and isinstance(own, str):
+    if target in SIDES and isinstance(own, str) and "\0" not in own:
         paths[str(target)] = Path(own)
     return paths
 
 
 def _situation(card: Card, side: str, made: Mapping[str, Any], runs: list[Any], log: Path | None) -> Situation:
-    last = next((run for run in reversed(runs) if side in run.get("sides", ())), None)
-    job, ended = ((last or {}).get(key) or {} for key in ("job", "ended"))
-    environment = {**(made.get("environment") or {})}
+    last = next((run for run in reversed(runs) if side in (run.get("sides") or ())), None)
+    job, ended = (_object((last or {}).get(key)) for key in ("job", "ended"))
+    environment = {name: str(value) for name, value in (made.get("environment") or {}).items()}
     recipes = made.get("recipes")
     code = ended.get("code")
     return Situation(
@@ -107,7 +138,7 @@ def _situation(card: Card, side: str, made: Mapping[str, Any], runs: list[Any], 
         framework=card.fact(f"{side}.framework"),
         native=bool(made.get("native")),
         recipes=tuple(recipes) if recipes is not None else None,
-        launch=job.get("command") or card.fact("baseline_command"),
+        launch=_text(job.get("command")) or card.fact("baseline_command"),
         environment=environment,
         workdir=card.fact(f"{side}.workdir"),
         config=read_json(made.get("config")),
@@ -115,6 +146,14 @@ def _situation(card: Card, side: str, made: Mapping[str, Any], runs: list[Any], 
         log=_there(log) or _first_file(job.get("log"), card.fact(f"{side}.log")),
         job_rc=code if isinstance(code, int) else None,
     )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _there(log: Path | None) -> Path | None:
@@ -126,14 +165,14 @@ def _there(log: Path | None) -> Path | None:
 def _first_file(*paths: Any) -> Path | None:
     """A log may lie on another machine."""
     for path in paths:
-        if isinstance(path, str) and Path(path).is_file():
+        if isinstance(path, str) and os.path.isfile(path):
             return Path(path)
     return None
 
 
 def layers_of(model: str | None) -> int | None:
     """By the model's config.json, as far as it is readable here."""
-    config = read_json(str(Path(model) / "config.json")) if model else None
+    config = read_json(Path(model) / "config.json") if model else None
     for part in (config, config.get("text_config") if isinstance(config, dict) else None):
         for name in _LAYERS:
             number = part.get(name) if isinstance(part, dict) else None
@@ -142,10 +181,24 @@ def layers_of(model: str | None) -> int | None:
     return None
 
 
-def read_json(path: Any) -> Any:
-    """None where it cannot be read."""
+def no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is no number")
+    return value
+
+
+def read_json(path: Any, strict: bool = False) -> Any:
+    """None where it cannot be read. NaN and infinities pass, as models' configs have them, but not with ``strict``."""
     try:
-        file = Path(path)
-        return json.loads(file.read_text("utf-8")) if file.stat().st_size <= _LARGEST else None
+        with open_regular(Path(path)) as file:
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                return None
+            text = file.read().decode("utf-8")
+        return json.loads(text, parse_constant=no_constant, parse_float=_finite) if strict else json.loads(text)
     except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -3,19 +3,19 @@ known to look like a difference and is none. No tensor, prompt, token or credent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from codemods.errors import RefusedError
 from locales import _
 from stages.card.card import Card, now
-from stages.card.credentials import secrets_in
 from stages.card.evidence import Evidence, digest, evidence, stale
 from stages.card.order import INSTRUMENT, PARAMS, STUB, VERIFY
 from stages.dumps.false_alarms import known_alarms
-from stages.dumps.given import SIDES, read_json
-from stages.dumps.report import read_report
+from stages.dumps.given import SIDES, instrumented, read_json
+from stages.dumps.leaks import check_leaks
+from stages.dumps.report import ReportError, read_report
 
 FORMAT = "probepatch/handoff/1"
 _FACTS = (
@@ -37,31 +37,10 @@ _FACTS = (
     "e2e_target",
     "usage",
 )
-_FORBIDDEN = (
-    "prompt",
-    "prompts",
-    "token_ids",
-    "prompt_token_ids",
-    "input_ids",
-    "prompt_sha256",
-    "logprobs",
-    "differences",
-    "messages",
-    "text",
-)
-"""Keys under which prompts, tokens and values of theirs would lie."""
-_COUNTS = ("rank", "ranks", "step", "steps", "shape", "missing_layers")
-"""Keys whose lists of numbers are no values of tensors."""
-_LONGEST = 4096  # characters of a text: a command, a sentence
-_MOST_NUMBERS = 4
 
 
 class NotComparableError(RefusedError):
     """Stage 7 does not say that the dumps are comparable; nothing is handed over."""
-
-
-class LeakError(RefusedError):
-    """The package would hold something that must not leave the machine; nothing was written."""
 
 
 def paths(root: Path, round_: int) -> Path:
@@ -74,15 +53,33 @@ def make_handoff(card: Card, round_: int) -> dict[str, Any]:
     verified = _comparable(card, round_)
     report_path = Path(verified.result["report"])
     report = read_report(report_path)
+    try:
+        document = _document(card, round_, verified, report)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ReportError(
+            _("the report is not of its form"),
+            where=str(report_path),
+            todo=_("`probepatch dumps verify` writes it again"),
+        ) from error
+    check_leaks(document)
+    return document
+
+
+def _document(card: Card, round_: int, verified: Evidence, report: Mapping[str, Any]) -> dict[str, Any]:
+    report_path = Path(verified.result["report"])
+    if (report["comparable"], report["round"]) != (True, round_):
+        raise NotComparableError(_("the report says something else than the task card"), todo=_todo(round_))
+    _still_there(report, report_path, round_)
+    sides, _runs = instrumented(card)
     made = evidence(card, INSTRUMENT)
     prepared: Mapping[str, Any] = made.result if made is not None else {}
     facts = {name: card.fact(name) for name in _FACTS if _has(card, name)}
-    document = {
+    return {
         "format": FORMAT,
         "made": now(),
         "round": round_,
         "statement": report["statement"],
-        "sides": {side: _side(card, side, prepared, report, round_) for side in SIDES},
+        "sides": {side: _side(card, side, sides.get(side, {}), report, round_) for side in SIDES},
         "association": _association(report),
         "boundaries": _boundaries(report),
         "switches": dict(prepared.get("switches") or {}),
@@ -102,8 +99,29 @@ def make_handoff(card: Card, round_: int) -> dict[str, Any]:
         "stub": _stub(card, round_),
         "task": {name: value for name, value in facts.items() if value is not None},
     }
-    check_leaks(document)
-    return document
+
+
+def _still_there(report: Mapping[str, Any], report_path: Path, round_: int) -> None:
+    """The dumps that were chosen, not written again since. Raises NotComparableError."""
+    for side in SIDES:
+        for folder in report["chosen"][side]["folders"]:
+            dump = Path(folder) / "dump.json"
+            try:
+                newer = dump.stat().st_mtime_ns > report_path.stat().st_mtime_ns
+                text = _("{path} has changed since") if newer else ""
+            except (OSError, ValueError):
+                text = _("{path} is not there any more")
+            if text:
+                why = text.format(path=dump)
+                raise NotComparableError(_("what stage 7 found is not true any more"), why=why, todo=_todo(round_))
+
+
+def checkouts_of(card: Card) -> list[str]:
+    """Every tree that the card names, as far as it may be on this machine."""
+    sides, _runs = instrumented(card)
+    named = [card.fact(f"{side}.checkout") for side in SIDES]
+    named += [one.get("checkout") for one in (*sides.values(), *card.data["edits"])]
+    return [one for one in named if isinstance(one, str) and one.startswith("/") and "\0" not in one]
 
 
 def _has(card: Card, name: str) -> bool:
@@ -112,9 +130,7 @@ def _has(card: Card, name: str) -> bool:
 
 def _comparable(card: Card, round_: int) -> Evidence:
     found = evidence(card, VERIFY)
-    todo = (
-        _("`probepatch dumps verify`") if round_ == 0 else _("`probepatch dumps verify --round {n}`").format(n=round_)
-    )
+    todo = _todo(round_)
     if found is None:
         raise NotComparableError(_("the capture has not been verified"), todo=todo)
     if found.result.get("round") != round_:
@@ -125,13 +141,22 @@ def _comparable(card: Card, round_: int) -> Evidence:
         )
     if found.result.get("comparable") is not True:
         raise NotComparableError(_("the dumps are not comparable"), why=found.summary, todo=todo)
+    named = [found.result.get(name) for name in ("report", "page")]
+    if not all(isinstance(one, str) and one.startswith("/") and "\0" not in one for one in named):
+        raise NotComparableError(_("the task card does not say where the report of stage 7 is"), todo=todo)
+    if named[0] not in found.files:
+        raise NotComparableError(_("what stage 7 found does not rest on its report"), todo=todo)
     if changed := stale(card, found):
         raise NotComparableError(_("what stage 7 found is not true any more"), why=changed, todo=todo)
     return found
 
 
-def _side(card: Card, side: str, prepared: Mapping[str, Any], report: Mapping[str, Any], round_: int) -> dict[str, Any]:
-    made = (prepared.get("sides") or {}).get(side) or {}
+def _todo(round_: int) -> str:
+    command = "probepatch dumps verify" + (f" --round {round_}" if round_ else "")
+    return _("`{command}`").format(command=command)
+
+
+def _side(card: Card, side: str, made: Mapping[str, Any], report: Mapping[str, Any], round_: int) -> dict[str, Any]:
     config = _config_path(card, side, made, round_)
     return {
         "framework": card.fact(f"{side}.framework"),
@@ -148,7 +173,7 @@ def _side(card: Card, side: str, prepared: Mapping[str, Any], report: Mapping[st
         "msprobe_config": {
             "path": config,
             "sha256": digest(Path(config)) if config is not None else None,
-            "content": read_json(config),
+            "content": read_json(config, strict=True),
         },
     }
 
@@ -217,38 +242,3 @@ def _stub(card: Card, round_: int) -> dict[str, Any] | None:
         return None
     names = ("target_side", "entries", "config", "dump_path", "source", "verified")
     return {"round": round_, **{name: found.result.get(name) for name in names}}
-
-
-# --- what must not be in it -------------------------------------------------------------------------------------------
-
-
-def check_leaks(document: Mapping[str, Any]) -> None:
-    """Raises LeakError with the places, never with what is there."""
-    found = [
-        *(_("{place}: a credential").format(place=place) for place in secrets_in(document)),
-        *_leaks(document, ""),
-    ]
-    if found:
-        raise LeakError(
-            _("the package would hold what must not leave this machine"),
-            why="; ".join(found[:4]),
-            todo=_("correct the card or the configs that it comes from; nothing was written"),
-        )
-
-
-def _leaks(value: Any, where: str) -> Iterator[str]:
-    if isinstance(value, str):
-        if len(value) > _LONGEST or value.count("\n") > 20:
-            yield _("{place}: a long text").format(place=where)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            inner = f"{where}.{key}" if where else str(key)
-            if str(key) in _FORBIDDEN:
-                yield _("{place}: a prompt, tokens, or values of theirs").format(place=inner)
-            yield from _leaks(item, inner)
-    elif isinstance(value, (list, tuple)):
-        numbers = [one for one in value if isinstance(one, (int, float)) and not isinstance(one, bool)]
-        if len(numbers) > _MOST_NUMBERS and where.rpartition(".")[2] not in _COUNTS:
-            yield _("{place}: a list of {count} numbers").format(place=where, count=len(numbers))
-        for number, item in enumerate(value):
-            yield from _leaks(item, f"{where}[{number}]")

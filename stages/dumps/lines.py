@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from locales import _
-from stages.dumps.layout import Folder
+from stages.dumps.layout import FILLED, Folder
 from stages.dumps.problem import ERROR, NOTE, Problem
 from stages.dumps.records import Line
 
@@ -47,9 +47,37 @@ def line_of(folder: Folder, places: Places) -> tuple[Line | None, str]:
     key = ("rank", folder.rank, folder.step) if folder.rank is not None else ("proc", folder.pid, folder.step)
     found = list(places.get(key, ()))
     if len(found) > 1 and folder.above:  # a folder for each process or phase
-        parts = set(folder.above.split("/"))
-        own = [one for one in found if str(one.pid) in parts or one.path.parent.parent.name in parts]
-        found = own or found
+        found = [one for one in found if _under(folder, one)] or found
     if len(found) > 1:
         return None, _("{count} lines of the log say that they are this step").format(count=len(found))
     return (found[0] if found else None), ""
+
+
+def alone(named: Sequence[tuple[Folder, tuple[Line | None, str]]]) -> dict[Path, tuple[Line | None, str]]:
+    """By the folder's path. A line tells of one folder: of several that it would fit the one that lies under its own process or
+    phase, or none of them."""
+    claims: dict[int, list[Folder]] = defaultdict(list)
+    for folder, (line, _why) in named:
+        if line is not None and folder.state == FILLED:
+            claims[id(line)].append(folder)
+    out = {}
+    for folder, (line, why) in named:
+        rivals = claims[id(line)] if line is not None else []
+        if line is not None and len(rivals) > 1:
+            own = [one for one in rivals if _under(one, line)]
+            if own != [folder]:
+                text = _("{count} folders are step {step} of one process, and the log has one line for them")
+                why = (
+                    text.format(count=len(rivals), step=folder.step)
+                    if len(own) != 1
+                    else _("the log's line is another's")
+                )
+                line = None
+        out[folder.path] = line, why
+    return out
+
+
+def _under(folder: Folder, line: Line) -> bool:
+    """Whether one of the folders above bears the line's process or phase, or the name of the folder that its log is in."""
+    parts = set(folder.above.split("/")) if folder.above else set()
+    return bool(parts & {str(line.pid), str(line.phase), line.path.parent.parent.name})

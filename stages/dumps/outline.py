@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from stages.dumps.entry import FORWARD, Name, Tensor, has_tensor, inputs_of, parse_name
 from stages.dumps.problem import Problem
 from stages.dumps.reading import Source
+from stages.dumps.workers import spread
 
 EMBEDDING, LAYER, FUNCTION = "embedding", "layer", "function"
 _EMBEDDINGS = ("embed_tokens", "word_embeddings", "tok_embeddings", "wte", "embed_in", "embedding")
@@ -171,20 +170,8 @@ def outline(path: Path) -> Outline:
 
 
 def outlines(paths: Iterable[Path], processes: int = 2) -> Iterator[Outline]:
-    """Of each file, in their order; many large ones in processes of their own."""
-    files = list(paths)
-    if processes < 2 or len(files) < 2 or sum(map(_size, files)) < _SEVERAL:
-        yield from map(outline, files)
-        return
-    with ProcessPoolExecutor(min(processes, len(files)), get_context("spawn")) as pool:
-        yield from pool.map(outline, files)
-
-
-def _size(path: Path) -> int:
-    try:
-        return (path / "dump.json" if path.is_dir() else path).stat().st_size
-    except OSError:
-        return 0
+    """Of each file, in their order; many large ones in processes of their own. Raises WorkerError."""
+    return spread(outline, list(paths), processes, _SEVERAL)
 
 
 def _main(stacks: Mapping[str, Mapping[int, int]]) -> str | None:

@@ -15,6 +15,8 @@ from stages.dumps.charts import difference_plot, timeline
 from stages.dumps.report import grouped
 from stages.dumps.steps import LABELS
 
+MARK = 'content="probepatch dumps verify"'
+"""By which a page of ours is known at its beginning."""
 _MOST = 200  # rows of a table
 _ELSEWHERE = re.compile(r"(?<![\w./~-])/(?:[^/\s:'\"`]+/)+(?=[^/\s:'\"`])")
 """The folders of an absolute path."""

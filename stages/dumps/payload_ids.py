@@ -21,9 +21,12 @@ def probe(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def one(torch: Any, path: str, sha256: str | None, tokens: int | None) -> dict[str, Any]:
     try:
-        saved = torch.load(path, map_location="cpu", weights_only=True)
+        return told(torch, torch.load(path, map_location="cpu", weights_only=True), sha256, tokens)
     except Exception as error:  # noqa: BLE001 - whatever a file holds; the message may quote it
         return {"error": f"it cannot be loaded: {type(error).__name__}"}
+
+
+def told(torch: Any, saved: Any, sha256: str | None, tokens: int | None) -> dict[str, Any]:
     if not isinstance(saved, torch.Tensor):
         return {"error": f"it holds a {type(saved).__name__}, no tensor"}
     if saved.is_floating_point() or saved.is_complex() or saved.numel() > MOST:

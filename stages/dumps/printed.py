@@ -21,7 +21,8 @@ _PID = re.compile(r"\bpid=(\d{1,9})\b")
 _DIGITS = 6
 """Significant ones, of %g."""
 _MOST_PRINTS = 10_000
-_MOST_STRETCHES = 200_000
+_MOST_STRETCHES = 2_000_000
+_MOST_VALUES = 20_000_000
 _MOST_PROBLEMS = 20
 
 
@@ -91,12 +92,19 @@ def check_printed(printed: Printed, found: Differences) -> tuple[Problem, ...]:
             *problems,
             Problem("prefill-not-printed", NOTE, what, "", _("look for the log of the process that trains")),
         )
+    budget = [_MOST_STRETCHES, _MOST_VALUES]
     for one in printed.prints:
         if not one.plausible:
             what = _("printed mean {mean:g}, max {max:g}, std {std:g}: no differences of probabilities")
             told = what.format(mean=one.mean, max=one.max, std=one.std)
             problems.append(Problem("prefill-print-implausible", ERROR, told, one.where))
-        elif found.spread is not None and not any(_agree(one, of_some) for of_some in _stretches(one, found.compared)):
+        elif found.spread is not None and not any(
+            _agree(one, of_some) for of_some in _stretches(one, found.compared, budget)
+        ):
+            if min(budget) < 0:
+                what = _("too many requests and prints: the rest was not compared")
+                problems.append(Problem("prefill-print-unchecked", NOTE, what, one.where))
+                break
             what = _("printed mean {mean:g}, max {max:g}, std {std:g}; the records give {records}")
             told = what.format(mean=one.mean, max=one.max, std=one.std, records=_told(found.spread))
             todo = _("the log and the records may be of different runs")
@@ -110,24 +118,25 @@ def _told(of_all: Spread) -> str:
     )
 
 
-def _stretches(one: Print, compared: Iterable[Compared]) -> Iterator[Spread]:
-    """Of requests that one process logged one after the other, those whose mean is the printed one."""
+def _stretches(one: Print, compared: Iterable[Compared], budget: list[int]) -> Iterator[Spread]:
+    """Of requests that one process logged one after the other, those whose mean is the printed one. ``budget``: stretches and
+    values that may still be looked at, of all prints together; below 0 nothing more is."""
     processes: dict[tuple[str, int | None], list[tuple[Spread, Compared]]] = {}
     for request in compared:
         if request.spread and (one.pid is None or request.train.pid in (None, one.pid)):
             key = (str(request.train.path), request.train.pid)
             processes.setdefault(key, []).append((request.spread, request))
-    tried = 0
     for requests in processes.values():
         for first in range(len(requests)):
             total, count = 0.0, 0
             for last in range(first, len(requests)):
-                tried += 1
-                if tried > _MOST_STRETCHES:
+                budget[0] -= 1
+                if min(budget) < 0:
                     return
                 of_one = requests[last][0]
                 total, count = total + of_one.mean * of_one.count, count + of_one.count
                 if _close(one.mean, total / count):
+                    budget[1] -= count
                     both = spread([value for _spread, of in requests[first : last + 1] for value in of.differences])
                     if both is not None:
                         yield both

@@ -62,7 +62,7 @@ class Source:
     head: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     count: int = 0
-    _seen: set[str] = field(default_factory=set)
+    _seen: set[int] = field(default_factory=set)  # hashes: names may be long, and a million
     _twice: str | None = None
     _nan: _NotFinite = field(default_factory=_NotFinite)
     _has_data: bool = False
@@ -114,10 +114,10 @@ class Source:
                 raise TooLargeError(_("there are more"))
             if stream.constants:
                 self._nan.note(name, value)
-            if name in self._seen:
+            if hash(name) in self._seen:
                 self._twice = self._twice or name
                 continue
-            self._seen.add(name)
+            self._seen.add(hash(name))
             if isinstance(value, dict):
                 yield name, value
 

@@ -4,15 +4,18 @@
     <dump_path>/rank<R>/dispatch_log.jsonl       inference: the steps
     <dump_path>/rank<R>/prefill_logprobs.jsonl   log-probs; the training side's file may hold both sides' lines
 
-also one folder further down. Files are streamed; a last line that was being written when the process ended is a note, anything else
-that is wrong is a problem with its place, and the line is left out. Token ids are never kept.
+also one folder further down. Files are streamed; a last line that was being written when the process ended is a note, anything
+else that is wrong is a problem with its place, and the line is left out. No token id is kept; a text in an id's place is hashed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from locales import _
 from stages.dumps import jsonl
 from stages.dumps.jsonl import WrongLine, listed, optional, required
 from stages.dumps.problem import ERROR, NOTE, WARNING, Problem
+from stages.dumps.request_ids import request_name
 from stages.sides import INFER, TRAIN
 
 STEP_LOGS = {TRAIN: "update_actor_log.jsonl", INFER: "dispatch_log.jsonl"}
@@ -97,13 +101,15 @@ def read_records(dump_path: Path, side: str) -> Records:
     for folder in rank_folders(dump_path):
         for name, take in ((STEP_LOGS[side], reading.step), (PREFILL_LOG, reading.prefill)):
             path = folder / name
-            if path.is_file():
+            if not os.path.lexists(path):
+                continue
+            if os.path.isfile(path):
                 found += 1
                 reading.file(path, take)
-            elif path.is_symlink() or path.exists():
+            else:
                 reading.problem("log-not-a-file", ERROR, _("{name} is not a file").format(name=name), str(path))
         other = folder / STEP_LOGS[INFER if side == TRAIN else TRAIN]
-        if other.is_file():
+        if os.path.isfile(other):
             what = _("the log of the other side's steps lies in the {side} side's folder").format(side=side)
             reading.problem("shared-dump-path", ERROR, what, str(other), _("give each side a dump_path of its own"))
     if not found:
@@ -111,7 +117,7 @@ def read_records(dump_path: Path, side: str) -> Records:
         todo = _("an engine's own dump has none; patched ones need DUMP_ON=1 in the process that runs the model")
         reading.problem("no-log", NOTE, what, str(dump_path), todo)
     reading.processes()
-    return Records(tuple(reading.lines), tuple(reading.prefills), tuple(reading.problems))
+    return Records(tuple(reading.lines), tuple(reading.last_prefills()), tuple(reading.problems))
 
 
 def rank_folders(dump_path: Path) -> list[Path]:
@@ -121,16 +127,21 @@ def rank_folders(dump_path: Path) -> list[Path]:
         for folder in _folders(parent):
             match = _RANK_FOLDER.fullmatch(folder.name)
             if match:
-                status = folder.stat()
-                found.setdefault((status.st_dev, status.st_ino), (int(match[1]), str(folder), folder))
+                with suppress(OSError):  # it went away
+                    status = folder.stat()
+                    found.setdefault((status.st_dev, status.st_ino), (int(match[1]), str(folder), folder))
     return [folder for _rank, _name, folder in sorted(found.values())]
 
 
 def _folders(parent: Path) -> list[Path]:
     try:
-        return sorted(entry for entry in parent.iterdir() if entry.is_dir())
+        return sorted(entry for entry in parent.iterdir() if os.path.isdir(entry))
     except OSError:
         return []
+
+
+class ContradictionError(WrongLine):
+    """Two lines say different things of one step, or of one request."""
 
 
 @dataclass
@@ -141,6 +152,7 @@ class _Reading:
     problems: list[Problem] = field(default_factory=list)
     logprobs: int = 0
     seen: dict[tuple[Any, ...], Line | Prefill] = field(default_factory=dict)
+    contradicted: set[tuple[Any, ...]] = field(default_factory=set)
     strings: dict[str, str] = field(default_factory=dict)
 
     def problem(self, name: str, level: str, what: str, where: str, todo: str = "") -> None:
@@ -195,7 +207,7 @@ class _Reading:
             pid=optional(data, "pid", jsonl.count),
             step=required(data, "step", jsonl.count),
             phase=self._same(optional(data, "phase", jsonl.word)),
-            request_ids=tuple(map(self._same, ids)),
+            request_ids=tuple(self._same(None if one is None else request_name(one)) for one in ids),
             prompt_sha256=tuple(map(self._same, listed(data, "prompt_sha256", jsonl.sha256, count))),
             prompt_tokens=listed(data, "prompt_tokens", jsonl.count, count),
             computed=jsonl.counts(data, "computed_tokens", count),
@@ -205,7 +217,11 @@ class _Reading:
             phases=tuple(map(self._same, listed(data, "phases", jsonl.word, count))) if "phases" in data else None,
             prompts_only=optional(data, "prompts_only", jsonl.flag),
         )
-        self._once(line, (line.path, line.rank, line.pid, line.step), "step")
+        try:
+            self._once(line, (line.path, line.rank, line.pid, line.step), "step")
+        except ContradictionError:
+            self.lines.append(line)  # with both of them there, neither is taken for the dump's
+            raise
         self.lines.append(line)
 
     def prefill(self, path: Path, number: int, data: dict[str, Any]) -> None:
@@ -220,7 +236,7 @@ class _Reading:
             number=number,
             rank=_rank(data, path),
             pid=optional(data, "pid", jsonl.count),
-            request_id=optional(data, "request_id", jsonl.word),
+            request_id=None if (name := optional(data, "request_id", jsonl.word)) is None else request_name(name),
             n_tokens=required(data, "n_tokens", jsonl.positive),
             prompt_sha256=optional(data, "prompt_sha256", jsonl.sha256),
             logprobs=logprobs,
@@ -228,8 +244,27 @@ class _Reading:
             temperature=optional(data, "temperature", jsonl.number),
         )
         if line.request_id is not None:
-            self._once(line, (line.path, line.side, line.request_id), "prefill")
+            try:
+                self._once(line, _prefill_key(line), "prefill")
+            except ContradictionError:
+                self.contradicted.add(_prefill_key(line))
+                raise
         self.prefills.append(line)
+
+    def last_prefills(self) -> list[Prefill]:
+        """Those that no other line contradicts; of several runs one after the other in a file, the last run's."""
+        kept = [one for one in self.prefills if _prefill_key(one) not in self.contradicted]
+        spans: dict[Path, dict[int | None, list[int]]] = {}
+        for one in kept:
+            spans.setdefault(one.path, {}).setdefault(one.pid, [one.number, one.number])[1] = one.number
+        last: dict[Path, int | None] = {}
+        for path, runs in spans.items():
+            ordered = sorted(runs.items(), key=lambda run: run[1])
+            if len(ordered) > 1 and all(before[1][1] < after[1][0] for before, after in pairwise(ordered)):
+                last[path] = ordered[-1][0]
+                what = _("the log-probs of {count} processes, one after the other: those of the last are taken")
+                self.problem("earlier-runs", NOTE, what.format(count=len(ordered)), str(path))
+        return [one for one in kept if last.get(one.path, one.pid) == one.pid]
 
     def _once(self, line: Line | Prefill, key: tuple[Any, ...], name: str) -> None:
         """A copy says nothing new. Where two lines say different things, nobody knows which one the dump goes with."""
@@ -239,10 +274,14 @@ class _Reading:
         if _content(first) == _content(line):
             raise WrongLine(f"{name}-logged-twice", _("a copy of line {first}").format(first=first.number), WARNING)
         what = _("line {first} says something else about the same {name}").format(first=first.number, name=name)
-        raise WrongLine(f"{name}-lines-differ", what)
+        raise ContradictionError(f"{name}-lines-differ", what)
 
     def _same(self, text: str | None) -> str | None:
         return text if text is None else self.strings.setdefault(text, text)
+
+
+def _prefill_key(line: Prefill) -> tuple[Any, ...]:
+    return (line.path, line.side, line.pid, line.request_id)
 
 
 def _content(line: Line | Prefill) -> tuple[Any, ...]:

@@ -13,10 +13,12 @@ from locales import _
 from stages.card.card import now
 from stages.dumps.causes import first_confirmed
 from stages.dumps.checks import PASS, Judged
+from stages.dumps.given import no_constant
 from stages.dumps.logprobs import Compared
 from stages.dumps.metrics import Metric
 from stages.dumps.problem import Problem
 from stages.dumps.steps import Step
+from stages.dumps.streaming import open_regular
 from stages.dumps.verify import Found
 from stages.sides import INFER, TRAIN
 
@@ -231,7 +233,8 @@ def read_report(path: Path) -> Mapping[str, Any]:
     try:
         if path.stat().st_size > _LARGEST:
             raise ReportError(_("the report is too large"), where=str(path), todo=todo)
-        data = json.loads(path.read_text("utf-8"), parse_constant=_no_constant)
+        with open_regular(path) as file:
+            data = json.loads(file.read().decode("utf-8"), parse_constant=no_constant)
     except OSError as error:
         raise ReportError(_("{path} cannot be read").format(path=path), why=error.strerror, todo=todo) from error
     except (ValueError, RecursionError) as error:
@@ -239,7 +242,3 @@ def read_report(path: Path) -> Mapping[str, Any]:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ReportError(_("this is no report of `probepatch dumps verify`"), where=str(path), todo=todo)
     return data
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")

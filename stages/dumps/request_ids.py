@@ -6,6 +6,7 @@ UUID's last group 12.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -49,6 +50,22 @@ RULES = (
     ),
 )
 """verl's decode side is ID_D: it gets the prompt's KV cache sent, so its line is no prefill, and there is no rule for it."""
+
+
+_ID = re.compile(r"[\w.:@/+=~#|-]{1,200}", re.ASCII)
+_TEXT = re.compile(
+    r"((?:\d{1,4}_)?(?:(?:cmpl|chatcmpl|generate-tokens)-)?)(.+?)((?:[-_]\d{1,6})?(?:_P)?(?:-[0-9a-f]{8})?)", re.DOTALL
+)
+
+
+def request_name(text: str) -> str:
+    """An id as it is. What is no id but a text may be a prompt: it goes by its hash, between what the rules take off, so that it is
+    tied as it would be by itself."""
+    if _ID.fullmatch(text):
+        return text
+    parts = _TEXT.fullmatch(text)
+    before, core, after = parts.groups() if parts is not None else ("", text, "")
+    return f"{before}text-{hashlib.sha256(core.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}{after}"
 
 
 def origins(engine_id: str, rules: tuple[Rule, ...] = RULES) -> dict[str, tuple[str, ...]]:

@@ -171,6 +171,9 @@ def _ids(one: Pair) -> tuple[str, list[Problem]]:
 
 def _other_than_logged(side: str, step: Step, ids: Ids | None) -> list[Problem]:
     logged = _logged(step)
+    if ids is not None and ids.error:
+        what = _("{side}: the saved input was not held against the log: {why}").format(side=side, why=ids.error)
+        return [Problem("input-not-read", WARNING, what, _where(step))]
     if ids is None or not ids.sha256 or logged is None or ids.sha256 == logged or ids.rows != step.prompt_tokens:
         return []
     what = _("{side}: the saved input holds other tokens than the log says").format(side=side)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from locales import _, ngettext
 from stages.dumps.layout import Folder
-from stages.dumps.lines import line_of, lines_by_place
+from stages.dumps.lines import alone, line_of, lines_by_place
 from stages.dumps.outline import Outline
 from stages.dumps.problem import ERROR, WARNING, Problem
 from stages.dumps.reading import said
@@ -77,9 +77,10 @@ def label_all(
 ) -> tuple[tuple[Step, ...], tuple[Problem, ...]]:
     """A step for each folder; ``outlines`` in the folders' order. ``lines`` of one side; without any, dumps tell what they can."""
     places, problems = lines_by_place(lines)
-    steps = []
-    for folder, one in zip(folders, outlines, strict=True):
-        line, ambiguous = line_of(folder, places)
+    steps, named = [], [(folder, line_of(folder, places)) for folder in folders]
+    lines_of = alone(named)
+    for folder, one in zip((folder for folder, _line in named), outlines, strict=True):
+        line, ambiguous = lines_of[folder.path]
         if ambiguous:
             steps.append(Step(folder, None, _tokens(one), UNKNOWN, ambiguous, one))
         else:
@@ -205,6 +206,8 @@ def _unfit(step: Step, requests: Collection[str], tokens: int | None) -> tuple[s
     if step.label != PREFILL:
         about = own or step.problem == WARM_UP
         return f"{step.label}: {step.why}", step.problem if about else ""
+    if not own and not any(step.requests):
+        return _("the prefill of no request that has an id: a warm-up, or ids that were not handed on"), WARM_UP
     if not own:
         return _("the prefill of another request"), ""
     if step.line is not None and len(step.line.request_ids) > 1:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 CHUNK = 4 << 20  # bytes
-LARGEST = 64 << 20  # characters of a single value
+LARGEST = 16 << 20  # characters of a single value; what they are parsed into may be 20 times as large
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 _SPACE = re.compile(r"[ \t\n\r]*")
 _CUT = re.compile(r"[\s\w.+\-\\]{0,16}\Z")  # the beginning of a literal, a number or an escape, or nothing
@@ -146,7 +146,7 @@ class Stream:
     def _more(self) -> None:
         rest = self._text[self._at :]
         if len(rest) > LARGEST:
-            raise TooLargeError("one value is larger than 64 MB")
+            raise TooLargeError("one value is larger than 16 MB")
         data = self._file.read(max(CHUNK, len(rest)))
         self._ended = not data
         try:

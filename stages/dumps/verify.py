@@ -18,9 +18,11 @@ from stages.dumps.outline import Outline, outlines
 from stages.dumps.places import Association
 from stages.dumps.printed import Printed, check_printed, read_printed
 from stages.dumps.problem import ERROR, WARNING, Problem
-from stages.dumps.records import Records, read_records
+from stages.dumps.records import Records, rank_folders, read_records
+from stages.dumps.request_ids import request_name
 from stages.dumps.shapes import Pair, Verdict, compare, pair
 from stages.dumps.situation import Cause, Situation
+from stages.dumps.stamps import stamped, written_since
 from stages.dumps.steps import Step, label_all
 from stages.dumps.token_ids import Ids, read_ids
 from stages.sides import INFER, TRAIN, Side, SideError
@@ -76,12 +78,15 @@ def verify(
     hold nothing is raised."""
     problems: list[Problem] = []
     records, steps = dict[str, Records](), dict[str, Sequence[Step]]()
+    stamps = dict[Path, tuple[int, int] | None]()
     for side, source in sources.items():
+        stamps |= stamped(log for folder in rank_folders(source.dump_path) for log in sorted(folder.glob("*.jsonl")))
         records[side] = read_records(source.dump_path, side)
-        steps[side], more = _steps(side, source.dump_path, records[side], processes, progress)
+        steps[side], more = _steps(side, source.dump_path, records[side], processes, progress, stamps)
         problems += [*more, *records[side].problems]
     association = associate(records[TRAIN].lines, records[INFER].lines)
     dumped = Dumped(steps)
+    request = request_name(request) if request is not None else None
     found = candidates(association, dumped)
     chosen = choose(found, association, request, dumped)
     problems += [*association.problems, *step_problems(chosen, request, dumped)]
@@ -94,6 +99,9 @@ def verify(
         *(one for own in coverage.values() for one in own.problems),
     ]
     rows = _rows(pairs, processes, progress)
+    logs = {line.path for own in records.values() for line in own.lines}
+    logs |= {line.path for own in records.values() for line in own.prefills}
+    problems += written_since(stamps, {*logs, *(step.folder.dump for one in pairs for step in (one.train, one.infer))})
     differences = prefill_differences(records[TRAIN].prefills, records[INFER].prefills)
     log = sources[TRAIN].known.log
     printed = read_printed(log) if log is not None else None
@@ -123,9 +131,15 @@ def verify(
 
 
 def _steps(
-    side: str, dump_path: Path, records: Records, processes: int, progress: Progress
+    side: str,
+    dump_path: Path,
+    records: Records,
+    processes: int,
+    progress: Progress,
+    stamps: dict[Path, tuple[int, int] | None],
 ) -> tuple[tuple[Step, ...], list[Problem]]:
     folders, problems = find_folders(dump_path)
+    stamps |= stamped(folder.dump for folder in folders)
     read: list[Outline] = []
     for one in outlines([folder.dump for folder in folders], processes):
         read.append(one)

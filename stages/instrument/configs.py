@@ -52,7 +52,7 @@ def world_size(card: Card, side: str, given: int | None) -> int:
         raise UsageError(
             _("how many processes the {side} side has is not known from its scripts").format(side=side),
             why=_("ranks that do not exist give an empty dump and no error"),
-            todo=f"--{side}-world N",
+            todo=_("say --{side}-world N").format(side=side),
         )
     return told
 

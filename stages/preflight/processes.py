@@ -130,7 +130,7 @@ def _finding(
     facts = {"pids": [one.pid for one in group]}
     if kept:
         return Finding("processes", place, OK, _("{what}; it stays, on the user's word").format(what=what), facts=facts)
-    if hardware == "cpu":
+    if hardware == "cpu" and not elsewhere:
         what = _("{what}; they hold no card: the hardware is cpu").format(what=what)
         return Finding("processes", place, OK, what, facts=facts)
     if not elsewhere:

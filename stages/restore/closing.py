@@ -8,7 +8,8 @@ from typing import Any
 
 from codemods.errors import UsageError
 from locales import _
-from stages.card.card import Card
+from stages.card.card import Card, SecretError
+from stages.card.credentials import looks_secret
 from stages.card.evidence import evidence, record
 from stages.card.order import RESTORE, SCENE, STUB, VERIFY, state_of
 from stages.restore.jobs import running
@@ -49,7 +50,9 @@ class Closing:
 
 def expect_reason(card: Card, reason: str | None) -> None:
     """Between stub rounds nothing is restored: with analysis, once the capture is verified, somebody has to have ended the
-    loop. Raises LoopOpenError."""
+    loop. Raises LoopOpenError, SecretError."""
+    if reason is not None and looks_secret(reason):
+        raise SecretError(_("the reason looks like it holds a credential; nothing was restored"))
     looping = card.fact("usage") == "analysis" and (
         evidence(card, STUB) is not None or state_of(card, VERIFY)[0] == "done"
     )
@@ -65,13 +68,14 @@ def _ended(card: Card) -> bool:
     return found is not None and bool(found.result.get("reason"))
 
 
-def closing(card: Card, checkouts: Sequence[tuple[str, bool]]) -> Closing:
-    """After the reverts; ``checkouts``: each with whether nothing of ours is left in it."""
+def closing(card: Card, checkouts: Sequence[tuple[str, bool]], failed: Sequence[str] = ()) -> Closing:
+    """After the reverts; ``checkouts``: each with whether nothing of ours is left in it; ``failed``: what could not be deleted."""
     left = left_behind(card)
     faults = [Fault(_("{checkout} is not restored").format(checkout=name)) for name, exact in checkouts if not exact]
     named = {name for name, _exact in checkouts}
     others = [one["checkout"] for one in card.data["edits"] if one["checkout"] not in named]
     faults += [Fault(_("{checkout} still holds edits").format(checkout=name)) for name in others]
+    faults += [Fault(one) for one in failed]
     jobs = _("end it, then restore again: `probepatch preflight`, `probepatch preflight stop PID`")
     faults += [Fault(one.what, jobs) for one in running(card)]
     clean = _("`probepatch restore --clean` deletes it (AUTH_CLEAN_APPROVED_DIRS)")
@@ -81,11 +85,11 @@ def closing(card: Card, checkouts: Sequence[tuple[str, bool]]) -> Closing:
 
 def _contradicted(card: Card) -> list[str]:
     found = evidence(card, SCENE)
-    sides = found.result.get("sides", []) if found is not None else []
+    sides = found.result.get("sides") if found is not None else None
     return [
         f"{change['where']}: {change['what']}; {change['todo']}"
-        for side in sides
-        for change in side.get("changes", [])
+        for side in (sides if isinstance(sides, list) else ())
+        for change in ((side.get("changes") if isinstance(side, dict) else None) or ())
         if isinstance(change, dict) and {"where", "what", "todo"} <= change.keys()
     ]
 

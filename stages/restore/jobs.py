@@ -33,10 +33,14 @@ def running(card: Card) -> list[Running]:
     """Jobs that were not seen to end with all their processes."""
     found = []
     for run in runs_of(card):
-        ended = run.get("ended")
-        if ended is not None and not ended["left"]:
+        try:
+            ended = run["ended"]
+            if ended is not None and not ended["left"]:
+                continue
+            job = Job.read(run["job"])
+        except (KeyError, TypeError, AttributeError):
+            found.append(Running("?", (), _("its record on the task card is not of its form")))
             continue
-        job = Job.read(run["job"])
         try:
             seen = look(Side(job.side, job.prefix, job.python), job, 0, {})
         except SideError as error:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_MARK = re.compile(rb"# probepatch: [\w-]+/|\bprobepatch_[a-z]\w*")
+MARK = re.compile(rb"# probepatch: [\w-]+/|\bprobepatch_[a-z]\w*")
 _BYTECODE = re.compile(r"probepatch_\w+\.[\w.-]*pyc")
 _READ = (".py", ".pyi", ".sh", ".yaml", ".yml", ".json")
 _PASSED_BY = {".git", ".probepatch", "node_modules", ".venv"}
@@ -21,7 +21,7 @@ LIMIT = 50
 
 @dataclass(frozen=True)
 class Mark:
-    """``what``: mark (in the text), or bytecode (of a payload)."""
+    """``what``: mark (in the text), bytecode (of a payload), or committed (to git, as a mark)."""
 
     path: Path
     what: str
@@ -31,22 +31,24 @@ class Mark:
         return {"path": str(self.path), "what": self.what, "line": self.line}
 
 
-def marks(root: Path) -> list[Mark]:
-    """The first of the marks below ``root``, which may be a file. Symbolic links are not followed."""
+def marks(root: Path, apart: Collection[Path] = ()) -> list[Mark]:
+    """The first of the marks below ``root``, which may be a file. Symbolic links are not followed, and folders in ``apart`` (the
+    capture's own artefacts, the task card's) are passed by."""
     found: list[Mark] = []
-    for path in _files(root):
+    for path in _files(root, {Path(os.path.realpath(one)) for one in apart}):
         found += _in_file(path)
         if len(found) >= LIMIT:
             break
     return found[:LIMIT]
 
 
-def _files(root: Path) -> Iterator[Path]:
+def _files(root: Path, apart: Collection[Path]) -> Iterator[Path]:
     if root.is_file():
         yield root
         return
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in _PASSED_BY)
+        kept = (name for name in folders if name not in _PASSED_BY)
+        folders[:] = sorted(name for name in kept if Path(os.path.realpath(folder), name) not in apart)
         yield from (Path(folder, name) for name in sorted(names))
 
 
@@ -64,6 +66,6 @@ def _in_file(path: Path) -> Iterator[Mark]:
         return
     if b"probepatch" not in data:
         return
-    hit = _MARK.search(data)
+    hit = MARK.search(data)
     if hit is not None:
         yield Mark(path, "mark", data.count(b"\n", 0, hit.start()) + 1)

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.errors import RefusedError, UsageError
-from locales import _
 from stages.card.card import Card
 
 _LARGEST = 1 << 20  # bytes of a config
@@ -34,9 +31,9 @@ class Left:
 def left_behind(card: Card) -> list[Left]:
     """Empty where the card names no artefact root, or it is not there."""
     named = card.fact("artifacts")
-    root = Path(named) if named else None
-    if root is None or not root.is_dir():
+    if not named or not named.startswith("/") or not os.path.isdir(named):
         return []
+    root = Path(named)
     return [*_stubs(root), *_configs(root), *_payloads(root)]
 
 
@@ -66,31 +63,3 @@ def _loads(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and "load" in config
-
-
-def delete(card: Card, left: Iterable[Left], folders: Iterable[Path]) -> list[Path]:
-    """Delete what was left behind, and folders that the user named: they have to lie in the artefact root. Raises UsageError
-    before anything is deleted, RefusedError."""
-    named = card.fact("artifacts")
-    root = Path(named).resolve() if named else None
-    wanted = [*(one.path for one in left), *folders]
-    for path in wanted:
-        real = path.parent.resolve() / path.name
-        if root is None or root not in real.parents or path.name in ("", ".", ".."):
-            raise UsageError(
-                _("{path} is not in the artefact root of this task, and is not deleted").format(path=path),
-                todo=_("only folders below {root} are this capture's own").format(root=named or _("unknown")),
-            )
-    for path in wanted:
-        _delete(path)
-    return wanted
-
-
-def _delete(path: Path) -> None:
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif os.path.lexists(path):
-            path.unlink()
-    except OSError as error:
-        raise RefusedError(_("{path} cannot be deleted").format(path=path), why=error.strerror) from error

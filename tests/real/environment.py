@@ -1,9 +1,9 @@
 """What the real runs need: an interpreter with verl's dependencies, and verl's releases. Made once, kept in a cache.
 
-    PROBEPATCH_CACHE        where it is kept (~/.cache/probepatch)
-    PROBEPATCH_REAL_PYTHON  an interpreter that has it all already (pins-verl.txt)
-    PROBEPATCH_REAL_LEGACY  a folder with the older libraries that verl below 0.8 imports (pins-verl-legacy.txt)
-    PROBEPATCH_WHEELS       a folder with verl's wheels
+PROBEPATCH_CACHE        where it is kept (~/.cache/probepatch)
+PROBEPATCH_REAL_PYTHON  an interpreter that has it all already (pins-verl.txt)
+PROBEPATCH_REAL_LEGACY  a folder with the older libraries that verl below 0.8 imports (pins-verl-legacy.txt)
+PROBEPATCH_WHEELS       a folder with verl's wheels
 """
 
 from __future__ import annotations

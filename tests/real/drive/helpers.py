@@ -1,6 +1,6 @@
 """Checks of the helper module inside a patched verl, on batches that the tiny runs do not reach. Needs no model.
 
-    python helpers.py KIND CONFIG
+python helpers.py KIND CONFIG
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The model's own log-probs of the bare prompts' tokens from the second on, from transformers alone, in two precisions.
 
-    python prompt_log_probs.py MODEL OUT
+python prompt_log_probs.py MODEL OUT
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A rollout request's id on its way through a patched verl with stand-ins for servers: what the engine got goes on.
 
-    python request_ids.py VERSION
+python request_ids.py VERSION
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One run of a real verl training worker, under an interpreter with verl's dependencies; what it saw goes to a file.
 
-    python worker.py KIND MODEL OUT [OVERRIDE ...] [--micro-batch 1] [--seed-all] [--fail-in-forward] [--reference]
-        [--temperature 1.0] [--prefill-entries FILE]
+python worker.py KIND MODEL OUT [OVERRIDE ...] [--micro-batch 1] [--seed-all] [--fail-in-forward] [--reference]
+    [--temperature 1.0] [--prefill-entries FILE]
 """
 
 from __future__ import annotations

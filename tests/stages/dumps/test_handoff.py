@@ -11,7 +11,7 @@ from stages.card.evidence import record
 from stages.card.order import INSTRUMENT, PARAMS, STUB, VERIFY
 from stages.card.store import changing, read_card
 from stages.dumps.false_alarms import known_alarms
-from stages.dumps.handoff import LeakError, check_leaks
+from stages.dumps.leaks import LeakError, check_leaks
 from tests.cli.test_commands import answer
 from tests.cli.test_shell import run
 from tests.stages.dumps.captures import PROMPT, sha256, step

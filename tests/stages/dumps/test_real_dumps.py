@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import subprocess
 from pathlib import Path
 
@@ -107,3 +108,23 @@ def test_the_ids_are_hashed_where_they_are(tmp_path, killed, end):
         assert step.problem == ("padding-left" if end else "")
         assert step.line is not None
         assert (one.sha256 == step.line.prompt_sha256[0]) is (end is None)
+
+
+def test_a_pickle_in_place_of_a_tensor_never_runs(tmp_path):
+    folders, _problems = make(tmp_path / "dump", "L0", "tensor")
+    (path,) = (folders[0].path / "dump_tensor_data").glob("*embed_tokens*input.0.pt")
+    path.write_bytes(pickle.dumps(_Canary(tmp_path / "ran")))
+    step = label(folders[0], line(0, prompts=(11,)), outline(folders[0].dump))
+    (one,) = read_ids(Side("train", (), str(PYTHON)), [step])
+    assert (one.sha256, "cannot be loaded" in one.error) == (None, True)
+    assert not (tmp_path / "ran").exists()
+    pickle.loads(path.read_bytes())  # it would have run
+    assert (tmp_path / "ran").exists()
+
+
+class _Canary:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)

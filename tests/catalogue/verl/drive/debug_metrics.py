@@ -1,6 +1,6 @@
 """verl's response-segment difference on a mask without a token: not measured where dumps are on, else as it was.
 
-    python debug_metrics.py PATCHED
+python debug_metrics.py PATCHED
 """
 
 from __future__ import annotations

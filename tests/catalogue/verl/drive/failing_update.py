@@ -1,6 +1,6 @@
 """A training step whose forward, or whose backward, fails: its msprobe step ends at once, and nothing else begins.
 
-    python failing_update.py KIND MODEL
+python failing_update.py KIND MODEL
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of verl's own engine worker and Megatron engine, patched, with Megatron stood in for.
 
-    python megatron_engine.py VERSION DUMP_FOLDER
+python megatron_engine.py VERSION DUMP_FOLDER
 """
 
 from __future__ import annotations

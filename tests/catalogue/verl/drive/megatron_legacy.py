@@ -1,6 +1,6 @@
 """Checks of verl's own legacy Megatron worker and actor, patched, with Megatron stood in for.
 
-    python megatron_legacy.py VERSION DUMP_FOLDER
+python megatron_legacy.py VERSION DUMP_FOLDER
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of verl's own SPMD rollout, patched, with vLLM stood in for.
 
-    python spmd_rollout.py DUMP_FOLDER
+python spmd_rollout.py DUMP_FOLDER
 """
 
 from __future__ import annotations
