@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codemods.errors import FindingError, ProbePatchError
+from codemods.errors import FindingError, ProbePatchError, UsageError
 from commands.arguments import file_path, text
+from commands.names import unknown
 from commands.output import json_option, print_json, say, table
 from commands.task_card import card_path, following_steps, say_next, task_option
 from locales import _, ngettext
@@ -70,11 +72,24 @@ class Restored:
     multiple=True,
     help=_("delete this folder in the artefact root, too; may be repeated"),
 )
+@click.option(
+    "--gone",
+    metavar="CHECKOUT",
+    type=file_path,
+    multiple=True,
+    help=_("this checkout was deleted for good: it goes off the card, and that on the record"),
+)
 @click.option("--force", is_flag=True, help=_("where others changed our lines: keep a copy, put the original back"))
 @task_option
 @json_option
 def command(
-    reason: str | None, clean: bool, folders: tuple[Path, ...], force: bool, task: Path | None, as_json: bool
+    reason: str | None,
+    clean: bool,
+    folders: tuple[Path, ...],
+    gone: tuple[Path, ...],
+    force: bool,
+    task: Path | None,
+    as_json: bool,
 ) -> int:
     """Exit code 1 when the task cannot be called finished."""
     from stages.card.order import RESTORE, require
@@ -91,6 +106,9 @@ def command(
     demand(card, "AUTH_RESTORE_CODE", *(("AUTH_CLEAN_APPROVED_DIRS",) if clean or folders else ()))
     doomed = [*(one.path for one in (left_behind(card) if clean else ())), *folders]
     expect_ours(card, doomed)  # before anything is reverted
+    if gone:
+        with changing(path) as card:
+            _forget(card, gone)
     restored = list(_restore(card, path, force))
     deleted, failed = delete(doomed)
     with changing(path) as card:
@@ -112,6 +130,23 @@ def command(
         _say(restored, deleted, found)
         say_next(following)
     return 0 if found.finished else 1
+
+
+def _forget(card: Card, gone: tuple[Path, ...]) -> None:
+    """Take checkouts that are no more off the card. Raises UsageError for one that is there, or that never was on it."""
+    from stages.card.edits import note
+
+    known = [str(one["checkout"]) for one in card.data["edits"]]
+    for path in gone:
+        name = str(path.absolute())
+        if name not in known:
+            raise unknown(_("no edit of this task is in {path}").format(path=name), name, known)
+        if os.path.lexists(name):
+            raise UsageError(
+                _("{path} is there; it is restored, not forgotten").format(path=name), todo=_("leave out --gone")
+            )
+        note(card, name, ())
+        card.note(_("{path} was deleted for good, by the user's word").format(path=name))
 
 
 def _restore(card: Card, path: Path, force: bool) -> Iterator[Restored]:

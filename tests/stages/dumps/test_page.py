@@ -89,7 +89,11 @@ def test_hostile_names(tmp_path):
     for side, path in (("train", train), ("infer", infer)):
         step(side, path, 0, {HOSTILE: PROMPT})
         prefill(side, path, HOSTILE, PROMPT)
-    page = make_page(report_of(tmp_path, train, infer))
+    report = report_of(tmp_path, train, infer)
+    assert HOSTILE not in str(report)  # no id: it goes by its hash
+    report["chosen"]["train_request"] = report["statement"] = report["association"][0]["train_request"] = HOSTILE
+    report["steps"][0]["why"] = report["sides"]["train"]["framework"] = HOSTILE
+    page = make_page(report)
     reader = read(page)
     assert "script" not in {tag for tag, _given in reader.tags}
     assert "<script" not in page

@@ -181,3 +181,12 @@ def test_a_job_that_still_runs_keeps_the_task_open(card, patched, tmp_path):
     assert ["still runs" in one["what"] for one in found["faults"]] == [True]
     subprocess.run(["pkill", "-KILL", "-s", str(job.pid)], check=True)
     assert restore(card)["finished"]
+
+
+def test_a_checkout_that_was_deleted_for_good_goes_off_the_card_by_the_users_word(card, patched, tmp_path):
+    answer("error", "restore", "--gone", patched, "--task", card, code=2)  # it is there
+    answer("error", "restore", "--gone", tmp_path / "never", "--task", card, code=2)
+    shutil.rmtree(patched)
+    restore(card, code=1)
+    assert restore(card, "--gone", patched)["finished"]
+    assert any("by the user's word" in line["what"] for line in read_card(card).data["log"])
