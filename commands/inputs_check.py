@@ -15,6 +15,7 @@ from commands.task_card import card_path_if_any, following_steps, naming, say_ne
 from locales import _
 
 if TYPE_CHECKING:
+    from stages.card.card import Card
     from stages.inputs.report import Item, Judged, Report
     from stages.inputs.run import Script
 
@@ -66,7 +67,7 @@ def command(
     following: Any = None
     whole = side is None
     if card_file is not None and whole:
-        following = _record(card_file, report, found, baseline, accepted, task)
+        following = _record(card_file, card, report, found, baseline, accepted, task)
     if as_json:
         print_json(_as_json(report, card_file is not None and whole, following))
     else:
@@ -84,6 +85,7 @@ def command(
 
 def _record(
     path: Path,
+    since: Card | None,
     report: Report,
     scripts: Sequence[Script],
     baseline: Path | None,
@@ -97,7 +99,7 @@ def _record(
     from stages.inputs.world import worlds
 
     files = {source for script in scripts for source in script.sources}
-    with changing(path) as card:
+    with changing(path, since) as card:
         require(card, INPUTS)
         record(
             card,
@@ -171,4 +173,4 @@ def _print_items(items: Sequence[Item]) -> None:
         )
         for item in items
     ]
-    table((_("result"), _("rule"), _("found"), _("where"), _("why")), rows)
+    table((_("result"), _("rule"), _("found"), _("where"), _("why")), rows, whole=[1])

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from stages.inputs.run import Known, Script
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-FACTS = ("train.framework", "train.version", "train.backend", "train.checkout", "infer.version")
+FACTS = (
+    "train.framework", "train.version", "train.backend", "infer.version", "infer.framework", "baseline_command",
+    *(f"{side}.{name}" for side in ("train", "infer") for name in ("checkout", "python", "prefix", "workdir")),
+)  # fmt: skip
 """The card's facts that a verdict may rest on."""
 
 
@@ -55,8 +58,10 @@ def known_of(card: Card | None, settings: Sequence[str]) -> Known:
         env[name] = value
     if card is None:
         return Known(env=env)
-    framework, version, backend, checkout, engine_version = (card.fact(name) for name in FACTS)
-    return Known(framework, version, backend, checkout, env, engine_version)
+    from stages.inputs.copies import copies_of
+
+    framework, version, backend, engine_version = (card.fact(name) for name in FACTS[:4])
+    return Known(framework, version, backend, copies_of(card), env, engine_version)
 
 
 def read_scripts(paths: Sequence[Path], known: Known) -> list[Script]:

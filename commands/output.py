@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -24,18 +24,23 @@ def print_json(result: Any) -> None:
     click.echo(json.dumps(result, indent=2))
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], style: str = "bold") -> None:
-    """A table without lines, its first column in ``style``; every cell is plain text, whatever it holds."""
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], style: str = "bold", whole: Collection[int] = ()
+) -> None:
+    """A table without lines, its first column in ``style``; every cell is plain text, whatever it holds. On a terminal that is too
+    narrow the columns ``whole`` are never folded: what stands there is typed again."""
     cells = [[visible(cell) for cell in row] for row in rows]
     if sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        _rich_table(headings, cells, style)
+        _rich_table(headings, cells, style, whole)
         return
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
     for row in [headings, *cells] if any(headings) else cells:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]], style: str) -> None:
+def _rich_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], style: str, whole: Collection[int] = ()
+) -> None:
     """For a terminal: fitted to its width, wide characters and all."""
     from rich.console import Console
     from rich.table import Table
@@ -43,7 +48,7 @@ def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]], style: s
 
     grid = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
     for number, heading in enumerate(headings):
-        grid.add_column(heading, style="" if number else style, overflow="fold")
+        grid.add_column(heading, style="" if number else style, overflow="fold", no_wrap=number in whole)
     for row in rows:
         grid.add_row(*map(Text, row))
     Console(highlight=False).print(grid)

@@ -10,6 +10,7 @@ from locales import _
 COMMANDS = {
     "check": _("compare the two sides' configs, and what their modules consume of them"),
     "provider": _("have the training side's bridge tell the config that it really builds"),
+    "modules": _("have each side build the model, and tell what its modules hold"),
     "structure": _("compare which parameters and buffers the two sides have, their shapes and dtypes"),
     "weights": _("compare the two sides' weights bit for bit"),
     "report": _("join all layers: numbered mismatch points, instructions, and whether the capture may begin"),

@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--modules",
+    multiple=True,
     type=file_path,
     metavar="FILE",
-    help=_("what the built modules consume: {train: {PATH: {NAME: VALUE}}, …}"),
+    help=_("what the built modules hold (`params modules`): one file of both sides, or one for each"),
 )
 @click.option(
     "--train-is-hf", is_flag=True, help=_("the training builds the HF model from this config.json itself (FSDP)")
@@ -60,7 +61,7 @@ def command(
     train: Path,
     infer: Path,
     mapping: str | None,
-    modules: Path | None,
+    modules: tuple[Path, ...],
     train_is_hf: bool,
     out: Path | None,
     task: Path | None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from patch_ledger.merge import BaseView
     from patch_ledger.receipt import Receipt
     from patch_ledger.store import Ledger
+    from stages.card.card import Card
     from stages.inputs.run import Known
     from stages.params.actions import Action, Left
     from stages.params.fix import Planned
@@ -72,7 +73,7 @@ def command(
     works = _prepare([action for action in actions if action.recipe is None], known_of(card, ()))
     recipes = [(action, _recipe_wish(action)) for action in actions if action.recipe is not None]
     plans = [*(work.plan for work in works), *(_planned_recipe(wish) for _action, wish in recipes)]
-    receipts = [] if dry_run else _commit(works, recipes, card_file)
+    receipts = [] if dry_run else _commit(works, recipes, card_file, card)
     if as_json:
         print_json(_as_json(path, works, recipes, left, receipts, any(plan.changed for plan in plans)))
     else:
@@ -155,7 +156,7 @@ def _planned_recipe(wish: Wish) -> Plan:
 
 
 def _commit(
-    works: Sequence[Work], recipes: Sequence[tuple[Action, Wish]], card_file: Path | None
+    works: Sequence[Work], recipes: Sequence[tuple[Action, Wish]], card_file: Path | None, card: Card | None
 ) -> list[tuple[Tree, Receipt]]:
     from commands.apply import apply
     from commands.inputs_ledger import commit_plan
@@ -164,16 +165,16 @@ def _commit(
     done = []
     for work in works:
         if work.plan.changed:
-            _check_again(card_file, [work.tree.root / file.path for file in work.plan.changed])
+            _check_again(card_file, card, [work.tree.root / file.path for file in work.plan.changed])
             done.append((work.tree, commit_plan(work.tree, work.plan, RECIPE, "params fix", card_file)))
     for _action, wish in recipes:
-        _check_again(card_file, ())
+        _check_again(card_file, card, ())
         prepared, receipt = apply(wish, card_file)
         done.append((prepared.scene.tree, receipt))
     return done
 
 
-def _check_again(card_file: Path | None, files: Sequence[Path]) -> None:
+def _check_again(card_file: Path | None, since: Card | None, files: Sequence[Path]) -> None:
     """What was found out about the model, or the script, before it is edited does not hold afterwards."""
     from stages.card.evidence import evidence, record
     from stages.card.order import INPUTS, PARAMS
@@ -182,7 +183,7 @@ def _check_again(card_file: Path | None, files: Sequence[Path]) -> None:
 
     if card_file is None:
         return
-    with changing(card_file) as card:
+    with changing(card_file, since) as card:
         demand(card, "AUTH_EDIT_TARGET_CODE", "AUTH_RESTORE_CODE")
         for stage in (INPUTS, PARAMS):
             found = evidence(card, stage)

@@ -56,8 +56,9 @@ def command(
     from stages.params.waivers import NAME, read_waivers, write_json
 
     card_file = card_path_if_any(task)
-    if card_file is not None:
-        require(read_card(card_file), PARAMS)
+    card = read_card(card_file) if card_file is not None else None
+    if card is not None:
+        require(card, PARAMS)
     place = folder or (card_file.parent if card_file is not None else Path())
     given = {"config": config, "structure": structure, "weights": weights}
     paths = {name: given[name] or place / file for name, file in FILES.items()}
@@ -73,9 +74,9 @@ def command(
     passed, following = report.verdict != MISMATCH, []
     if card_file is not None:
         files = [*rests_on, place / REPORT, *_inputs(paths)]
-        with changing(card_file) as card:
+        with changing(card_file, card) as card:
             record(card, PARAMS, passed, report.statement, files=files, facts=["model.path"], result=_result(report))
-        following = following_steps(read_card(card_file), task)
+            following = following_steps(card, task)
     if as_json:
         print_json(
             {

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from commands.output import json_option
-from commands.tensor_sides import both, finish, may_begin, options_of, two_sides, write_payload
+from commands.tensor_sides import both, finish, may_begin, options_of, two_sides, write_inventory_payload
 from locales import _
 
 
@@ -33,7 +33,7 @@ def command(
     import tempfile
 
     if payload is not None:
-        write_payload(payload)
+        write_inventory_payload(payload)
         return 0
     paths = both(train, infer)
     wish = options_of(**options)

@@ -32,10 +32,11 @@ def command(name: str, why: str, folder: Path | None, task: Path | None, as_json
     from stages.params.waivers import NAME, waive
 
     card_file = card_path(task)
-    require(read_card(card_file), PARAMS)
+    card = read_card(card_file)
+    require(card, PARAMS)
     place = folder or card_file.parent
     report = join(read_layers({layer: place / file for layer, file in FILES.items()}), {})
-    with changing(card_file) as card:
+    with changing(card_file, card) as card:
         card.note(_("{name} is waived: {why}").format(name=name, why=why))
         point = waive(place, [point for point, _waiver in report.points], name, why)
     following = naming("probepatch params report", task)

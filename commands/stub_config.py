@@ -137,7 +137,8 @@ def _finish(
         "good",
     )
     for name, value in environment.items():
-        say(f"export {name}={shlex.quote(value)}")
+        assignment = f"{name}={shlex.quote(value)}"
+        say(" ".join(("export", assignment)))
     if not environment:
         say(_("start the {side} side with this config in place of the first one").format(side=made.target_side))
     if card is None:

@@ -113,13 +113,18 @@ def both(train: Path | None, infer: Path | None) -> tuple[Path, Path]:
     return train, infer
 
 
-def write_payload(path: Path) -> None:
+def write_inventory_payload(path: Path) -> None:
     """The script for both sides. Raises RefusedError."""
     from stages.params_tensors import payload_inventory
 
+    write_payload(Path(payload_inventory.__file__), path)
+
+
+def write_payload(payload: Path, path: Path) -> None:
+    """Raises RefusedError."""
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(Path(payload_inventory.__file__).read_text("utf-8"))
+            file.write(payload.read_text("utf-8"))
     except OSError as error:
         raise RefusedError(_("{path} cannot be written").format(path=path), why=error.strerror) from error
     say(_("{path}: its first lines say how to run it inside a side").format(path=path), "good")

@@ -149,17 +149,25 @@ def all_ranks(place: Place, lines: Iterable[Line]) -> list[Line]:
     ]
 
 
-def step_problems(chosen: Candidate | None, request: str | None, dumped: Dumped) -> Iterator[Problem]:
-    """What makes steps of the request unfit, on the ranks that have it; without a chosen one, of any request."""
+def step_problems(
+    chosen: Candidate | None, request: str | None, found: Sequence[Candidate], dumped: Dumped
+) -> Iterator[Problem]:
+    """What makes steps of the request unfit, on the ranks that have it; without a chosen one, of the named one or of any."""
     for side, steps in dumped.steps.items():
         if chosen is None:
-            names = {request} if request is not None else {one for step in steps for one in step.requests}
+            names = _ids(request, found) if request is not None else {one for step in steps for one in step.requests}
             yield from _problems_of(steps, names, None)
             continue
         place = chosen.train if side == TRAIN else chosen.infer
         if place.request_id is not None:
             own = {_process(step) for line in chosen.lines(side) if (step := dumped.of(line)) is not None}
             yield from _problems_of([one for one in steps if _process(one) in own], {place.request_id}, place.tokens)
+
+
+def _ids(request: str, found: Iterable[Candidate]) -> set[str]:
+    """The request's ids on both sides."""
+    pairs = [(one.train.request_id, one.infer.request_id) for one in found]
+    return {request, *(name for pair in pairs if request in pair for name in pair if name is not None)}
 
 
 def _problems_of(steps: Iterable[Step], names: set[str], tokens: int | None) -> Iterator[Problem]:

@@ -89,7 +89,7 @@ def verify(
     request = request_name(request) if request is not None else None
     found = candidates(association, dumped)
     chosen = choose(found, association, request, dumped)
-    problems += [*association.problems, *step_problems(chosen, request, dumped)]
+    problems += [*association.problems, *step_problems(chosen, request, found, dumped)]
     pairs, apart = _pairs(chosen, records, dumped, sources) if chosen is not None else ((), ())
     verdict = compare(pairs, chosen.train.tokens if chosen is not None else None)
     coverage = {side: cover(_of_one_step(side, pairs, steps), layers) for side in sources}

@@ -13,10 +13,11 @@ from codemods.splice import PlannedEdit, Splice, render
 from locales import _
 from stages.inputs.baseline import differences
 from stages.inputs.edits import Change, Editor, NotEditableError
+from stages.inputs.exporting import export_line
 from stages.inputs.facts import no
 from stages.inputs.quoting import QuotingError
 from stages.inputs.report import Item, Judged, judge
-from stages.inputs.rules.rule import FAIL, PASS, UNKNOWN, Set, SetEnv
+from stages.inputs.rules.rule import FAIL, PASS, UNKNOWN, OnPath, Set, SetEnv, Wish
 from stages.inputs.run import Known, Run, Script, parse, runs
 from stages.inputs.settings import Scalar
 from stages.inputs.shell.nodes import Source
@@ -70,7 +71,7 @@ def fix(script: Script, known: Known, side: str | None = None, only: Sequence[st
     report = judge([script], first, side=side)
     if not report.judged:
         raise _nothing_known(script)
-    wishes: list[dict[str, tuple[Set | SetEnv, Item]]] = [{} for _run in first]
+    wishes: list[dict[str, tuple[Wish, Item]]] = [{} for _run in first]
     judged, edits, data = report.judged, tuple[PlannedEdit, ...](), base
     left, changes = list[Left](), list[Change]()
     for _round in range(_ROUNDS):  # one flag that is right can become wrong by another that is set right
@@ -128,7 +129,7 @@ def put(script: Script, known: Known, name: str, value: Scalar, recipe: str) -> 
     return edits
 
 
-def _wishes(judged: Sequence[Judged], wishes: list[dict[str, tuple[Set | SetEnv, Item]]], only: Sequence[str]) -> bool:
+def _wishes(judged: Sequence[Judged], wishes: list[dict[str, tuple[Wish, Item]]], only: Sequence[str]) -> bool:
     """Add what the failing rules wish for; tells whether anything is new."""
     new = False
     for one, known in zip(judged, wishes, strict=True):
@@ -136,26 +137,26 @@ def _wishes(judged: Sequence[Judged], wishes: list[dict[str, tuple[Set | SetEnv,
             if item.verdict.state != FAIL or (only and item.rule.id not in only):
                 continue
             for wish in item.verdict.wishes:
-                name = wish.name if isinstance(wish, SetEnv) else wish.setting
+                name = wish.setting if isinstance(wish, Set) else wish.name
                 if name not in known or known[name][0] != wish:
                     known[name] = (wish, item)
                     new = True
     return new
 
 
-def _changes(
-    first: Sequence[Run], wishes: Sequence[Mapping[str, tuple[Set | SetEnv, Item]]], left: list[Left]
-) -> list[Change]:
+def _changes(first: Sequence[Run], wishes: Sequence[Mapping[str, tuple[Wish, Item]]], left: list[Left]) -> list[Change]:
     """The changes of all wishes, in the script as it is; those that cannot be written are added to ``left``."""
     found: dict[tuple[int, int, str], Change] = {}
     for run, wished in zip(first, wishes, strict=True):
         editor, variables = Editor(run), []
         for wish, item in wished.values():
+            if isinstance(wish, OnPath) and run.launch is not None and run.launch.job is not None:
+                wish = SetEnv(wish.name, f"{wish.folder}:${{{wish.name}}}")  # Ray puts in what the workers have
             if isinstance(wish, SetEnv):
                 variables.append((wish, item))
                 continue
             try:
-                changes = editor.set(wish)
+                changes = [export_line(run, wish)] if isinstance(wish, OnPath) else editor.set(wish)
             except (NotEditableError, QuotingError) as error:
                 left.append(Left(item.rule.id, error.what))
                 continue
@@ -201,11 +202,11 @@ def _same_runs(before: Sequence[Judged], after: Sequence[Judged]) -> None:
         raise ProofError(_("the edited script would start something else; nothing was written"))
 
 
-def _touched(changes: Sequence[Change], wishes: Sequence[Mapping[str, tuple[Set | SetEnv, Item]]]) -> set[str]:
+def _touched(changes: Sequence[Change], wishes: Sequence[Mapping[str, tuple[Wish, Item]]]) -> set[str]:
     """The names of what the edits are about; nothing else may differ afterwards."""
     names = {change.flag for change in changes}
     for wish in (wish for wished in wishes for wish, _item in wished.values()):
-        if isinstance(wish, SetEnv):
+        if not isinstance(wish, Set):
             names |= {f"env_vars.{wish.name}", f"ray_kwargs.ray_init.runtime_env.env_vars.{wish.name}"}
     return names | {no(name) for name in names} | {"--" + name.removeprefix("--no-") for name in names}
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codemods.errors import FindingError, RefusedError
 from locales import _
@@ -18,7 +19,9 @@ from stages.inputs.runtime_env import RuntimeEnv, read_runtime_env
 from stages.inputs.shell.nodes import Source
 from stages.inputs.shell.reading import Command, read_text
 from stages.inputs.shell.run import read_script
-from stages.inputs.shell.values import text_of
+
+if TYPE_CHECKING:
+    from stages.inputs.copies import Copy
 
 _MOST_LAUNCHES = 100
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?\S*")
@@ -28,12 +31,12 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?\S*")
 class Known:
     """What is known besides the scripts: from the task card, or from the command line. None is unknown.
 
-    ``version`` is the training framework's, ``engine_version`` that of an engine which a script starts."""
+    ``version`` is the training framework's, ``engine_version`` that of an engine which a script starts; ``copies`` by side."""
 
     framework: str | None = None
     version: str | None = None
     backend: str | None = None
-    checkout: str | None = None
+    copies: Mapping[str, Copy] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     engine_version: str | None = None
 
@@ -50,6 +53,7 @@ class Script:
     notes: tuple[tuple[str, str], ...] = ()
     document: Document | None = None
     sources: tuple[Path, ...] = ()  # every file that was read, itself among them
+    missing: tuple[str, ...] = ()  # files that it goes on in, and that are not here
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,14 @@ def parse(path: Path, text: str, known: Known) -> Script:
     found = _few(path, tuple(launches(reading.commands, known.framework)))
     sources = tuple(dict.fromkeys(source.path for source in reading.sources if source.path is not None))
     return Script(
-        path, text, crlf, found, tuple(reading.commands), tuple(dict.fromkeys(reading.notes)), sources=sources
+        path,
+        text,
+        crlf,
+        found,
+        tuple(reading.commands),
+        tuple(dict.fromkeys(reading.notes)),
+        sources=sources,
+        missing=tuple(reading.missing),
     )
 
 
@@ -136,7 +147,7 @@ def _document(path: Path, text: str, plain: str, crlf: int, known: Known) -> Scr
     reading = read_script(Source(None, document.script, path.name), env)
     found = _few(path, tuple(launches(reading.commands, known.framework)))
     notes, files = tuple(dict.fromkeys(reading.notes)), (path.absolute(),)
-    return Script(path, text, crlf, found, tuple(reading.commands), notes, document, files)
+    return Script(path, text, crlf, found, tuple(reading.commands), notes, document, files, tuple(reading.missing))
 
 
 def runs(scripts: Sequence[Script], known: Known) -> list[Run]:
@@ -262,8 +273,3 @@ def _version_nearby(script: Path, framework: str) -> str | None:
         except (OSError, ValueError):
             return None
     return None
-
-
-def folder_text(run: Run) -> str | None:
-    """The folder that a launch is started in, where the script says it."""
-    return text_of(run.launch.command.folder) if run.launch is not None and run.launch.command.folder else None

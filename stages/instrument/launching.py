@@ -47,14 +47,22 @@ def starting(
 ) -> Started:
     """The command with what it needs. Nothing is run to read it."""
     found = _runs(command, workdir, known, environment)
-    trainer = next((run.framework for run in found if run.trains), None) if found else known.framework
-    flags = native.words(trainer) if native is not None else []
+    flags = native.words(_starter(found, native, known)) if native is not None else []
     direct = _direct(command, found)
     whole = _completed(direct, environment, flags) if direct is not None else None
     if whole is None:
         return Started(command, False, tuple(flags), _doubts(found, environment), bool(found))
     again = _runs(whole, workdir, known, environment)
     return Started(whole, whole != command, (), _doubts(again, environment), bool(again))
+
+
+def _starter(found: Sequence[Run], native: Native, known: Known) -> str | None:
+    """The trainer that starts the engine; None where the engine has a command of its own."""
+    if not found:
+        return known.framework
+    if any(native.engine.startswith(run.framework) for run in found if not run.trains):
+        return None
+    return next((run.framework for run in found if run.trains), None)
 
 
 def without_prefix(command: str, prefix: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from codemods.errors import RefusedError, UsageError
 from locales import _
-from stages.params.instruction import read_instruction
+from stages.params.instruction import COMPUTED_BY, read_instruction
 from stages.params.reading import ConfigError
 
 
@@ -72,6 +72,11 @@ def read_actions(
 def _action(item: Mapping[str, Any], path: Path, given: Path | None, where: str) -> Action | Left:
     """Raises ConfigError for an item whose own keys are of another form."""
     point, method = str(item["point"]), item["method"]
+    layer = str(item["target"]).removesuffix("-layer")
+    if item["target"] == f"{layer}-layer" and layer in COMPUTED_BY:
+        return Left(
+            point, _("the {layer} layer was not computed: `{command}`").format(layer=layer, command=COMPUTED_BY[layer])
+        )
     rename, recipe, file = _rename(item, where), _text(item, "recipe", where), _text(item, "file", where)
     if method == "weight":
         return Left(point, _("weights are loaded, not edited: build both sides from one checkpoint"))

@@ -32,7 +32,7 @@ class Wish:
     train: Path
     infer: Path
     mapping: str | None = None
-    modules: Path | None = None
+    modules: tuple[Path, ...] = ()
     train_is_hf: bool = False
     backend: str | None = None
 
@@ -109,14 +109,14 @@ def check(wish: Wish) -> Checked:
         )
     compared = compare(train, infer, mapping)
     items = list(compared.items)
-    if wish.modules is not None:
+    if wish.modules:
         items += check_modules(compared, read_modules(wish.modules))
-        paths.append(wish.modules)
+        paths += wish.modules
     if train.bridge_file is not None and os.path.isfile(train.bridge_file):
         paths.append(Path(train.bridge_file))
     inputs = {str(path.absolute()): digest(path) for path in paths}
     compared = replace(compared, items=tuple(_in_order(list(compared.items))))
-    return Checked(train, infer, compared, tuple(_in_order(items)), wish.modules is not None, tuple(notes), inputs)
+    return Checked(train, infer, compared, tuple(_in_order(items)), bool(wish.modules), tuple(notes), inputs)
 
 
 def _in_order(items: list[Item]) -> list[Item]:

@@ -16,7 +16,7 @@ from stages.params.reading import HF, ConfigError, read_object
 FORMAT = "probepatch/param-alignment-instruction/1"
 METHODS = ("config", "code", "weight")
 KEYS = ("point", "align_side", "method", "target", "action", "verify")
-_COMPUTED_BY = {
+COMPUTED_BY = {  # a layer by what has to be typed
     "config": "probepatch params check --train-cfg … --infer-cfg …",
     "modules": "probepatch params check --train-cfg … --infer-cfg … --modules FILE",
     "structure": "probepatch params structure --train … --infer …",
@@ -90,7 +90,7 @@ def _target(point: Point, side: str) -> str:
 
 def _action(point: Point, side: str, method: str) -> str:
     if point.result == NOT_COMPUTED:
-        command = _COMPUTED_BY[point.layer]
+        command = COMPUTED_BY[point.layer]
         return _("compute the {layer} layer with `{command}`: {why}").format(
             layer=point.layer, command=command, why=point.why
         )

@@ -73,9 +73,8 @@ def _config(path: Path) -> list[Layer]:
     for name in ("config", "modules"):
         mine = [item for item in items if item["layer"] == name]
         if not mine:
-            layers.append(
-                _missing(name, _("no module list was given (--modules)") if name == "modules" else _("no items"), path)
-            )
+            unread = _("no module list was given (`params modules` writes it, --modules reads it)")
+            layers.append(_missing(name, unread if name == "modules" else _("no items"), path))
             continue
         points = tuple(of_items(mine))
         only = _only(data) if name == "config" else None

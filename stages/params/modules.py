@@ -6,7 +6,7 @@ A module list is ``{"train": {path: {attribute: value}}, "infer": {…}}``; ``cl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Map
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -30,8 +30,18 @@ class NoModulesError(FindingError):
     """A module list with which nothing could be compared."""
 
 
-def read_modules(path: Path) -> Modules:
-    """Raises UsageError, ConfigError."""
+def read_modules(paths: Sequence[Path]) -> Modules:
+    """One file for both sides, or one for each. Raises UsageError, ConfigError."""
+    found: dict[str, Map[str, Map[str, Any]]] = {side: {} for side in SIDES}
+    for path in paths:
+        for side, modules in _read(path).items():
+            if modules and found[side]:
+                raise ConfigError(_("two module lists have the {side} side").format(side=side), where=str(path))
+            found[side] = found[side] or modules
+    return found
+
+
+def _read(path: Path) -> Modules:
     data = read_object(path, _("module list"))
     sides = {side: data.get(side) for side in SIDES if data.get(side) is not None}
     unknown = sorted(data.keys() - {*SIDES, "format"})

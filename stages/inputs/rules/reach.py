@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from locales import _
 from stages.inputs.rules.rule import FAIL, PASS, UNKNOWN, SetEnv, Verdict
 from stages.inputs.run import Run
+from stages.inputs.shell.reading import Command
 from stages.inputs.shell.values import Value, assumptions, leaves, shown, text_of, why_unknown
 
 
@@ -106,15 +107,10 @@ def _inherited(run: Run, name: str) -> Reached:
     assert run.launch is not None
     command = run.launch.command
     value = command.env.get(name)
-    started = [
-        one
-        for one in run.script.commands
-        if one.started < command.started and _starts_ray(one.args[0].text, [a.text for a in one.args])
-    ]
     if not run.trains:
         return _given(name, value, run.where, "")
-    if started:
-        first = started[-1]
+    first = ray_start(run)
+    if first is not None:
         where = first.source.where(first.node.start)
         if name in first.env:
             return _given(name, first.env[name], where, _("exported before `ray start`"))
@@ -131,6 +127,13 @@ def _inherited(run: Run, name: str) -> Reached:
         why = _("{name}={value} is exported, which reaches the workers only where this process starts Ray itself")
         return Reached(UNKNOWN, why.format(name=name, value=text_of(value)), where=line_of(value) or run.where)
     return Reached(UNKNOWN, why_unknown(value), where=run.where)
+
+
+def ray_start(run: Run) -> Command | None:
+    """The script's own `ray start`, the last before the launch."""
+    assert run.launch is not None
+    before = [one for one in run.script.commands if one.started < run.launch.command.started]
+    return next((one for one in reversed(before) if _starts_ray(one.args[0].text, [a.text for a in one.args])), None)
 
 
 def _given(name: str, value: Value | None, where: str, reason: str) -> Reached:

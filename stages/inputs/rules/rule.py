@@ -31,6 +31,17 @@ class SetEnv:
 
 
 @dataclass(frozen=True)
+class OnPath:
+    """A wish: this folder is to come first on PYTHONPATH."""
+
+    folder: str
+    name: str = "PYTHONPATH"
+
+
+Wish = Set | SetEnv | OnPath
+
+
+@dataclass(frozen=True)
 class Verdict:
     """``value`` and ``where``: what was found and its file:line; ``assumes``: variables that were taken as not set."""
 
@@ -38,7 +49,7 @@ class Verdict:
     reason: str
     value: str | None = None
     where: str | None = None
-    wishes: tuple[Set | SetEnv, ...] = ()
+    wishes: tuple[Wish, ...] = ()
     assumes: frozenset[str] = frozenset()
 
 
@@ -57,7 +68,7 @@ def passed(reason: str, *found: Found | None) -> Verdict:
     return _verdict(PASS, reason, found)
 
 
-def failed(reason: str, *found: Found | None, wishes: Sequence[Set | SetEnv] = ()) -> Verdict:
+def failed(reason: str, *found: Found | None, wishes: Sequence[Wish] = ()) -> Verdict:
     verdict = _verdict(FAIL, reason, found)
     return Verdict(FAIL, reason, verdict.value, verdict.where, tuple(wishes), verdict.assumes)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SILENT = (
     "set", "shopt", "echo", "printf", "true", "false", ":", "[", "test", "[[", "trap", "ulimit", "umask", "wait", "sleep",
-    "alias", "hash", "type", "kill", "pkill", "popd", "pushd", "break", "continue", "getopts",
+    "alias", "hash", "type", "kill", "pkill", "break", "continue", "getopts",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -44,7 +44,7 @@ class Builtins:
                     scope.unset.add(word.text)
         elif name in ("source", "."):
             self._source(words, expander)
-        elif name == "cd":
+        elif name in ("cd", "pushd", "popd"):
             self._cd(words, expander)
         elif name in ("exit", "return"):
             scope.ended = True
@@ -99,7 +99,8 @@ class Builtins:
     def _cd(self, words: Sequence[Arg], expander: Expander) -> None:
         operands = [word for word in words[1:] if word.text not in ("--", "-P", "-L")]
         path = expanded_path(expander, operands[0].value) if len(operands) == 1 else None
-        expander.scope.folder = literal(posixpath.normpath(path)) if path else ()
+        why = _("where `{command}` leads is not known").format(command=" ".join(word.text or "…" for word in words))
+        expander.scope.folder = literal(posixpath.normpath(path)) if path else unknown(why)
 
     def _read(self, name: str, words: Sequence[Arg], node: Simple, expander: Expander) -> None:
         """``read -r -d '' NAME <<EOF`` gives the document; every other is unknown."""

@@ -33,6 +33,11 @@ Substitute = Callable[[Source, Scope, Sequence[Node]], "Value | None"]
 Spend = Callable[[int, str], None]
 
 
+def from_environment(name: str) -> str:
+    """Why a variable is unknown that the script does not set."""
+    return _("${name} is not set in the script: it comes from the environment").format(name=name)
+
+
 class Expander:
     """Expands the words of one source in a scope. ``substitute`` tells the output of commands, where it can; ``spend`` is told how
     many pieces come to be."""
@@ -191,7 +196,7 @@ class Expander:
             return self.scope.folder
         if name in self.scope.unset:
             return literal("")
-        return unknown(_("${name} is not set in the script: it comes from the environment").format(name=name))
+        return unknown(from_environment(name))
 
     def is_set(self, name: str) -> bool | None:
         """None when only the environment knows."""

@@ -37,11 +37,13 @@ class Command:
 
 @dataclass
 class Reading:
-    """All that was found in a script. ``notes``: (line, sentence)."""
+    """All that was found in a script. ``notes``: (line, sentence); ``missing``: files that it would go on in, empty where the name
+    is not known."""
 
     commands: list[Command] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     spent: int = 0
 
     def spend(self, pieces: int, where: str) -> None:

@@ -315,5 +315,6 @@ class _Follow:
             where = next((leaf for leaf in leaves(value) if leaf.source is not None), None)
             place = where.source.where(where.start) if where is not None and where.source is not None else ""
             text = _("{file} is not there to be read; what it sets is not known")
+            self.reading.missing.append(text_of(value) or "")
             self.reading.notes.append((place, text.format(file=text_of(value) or _("a script"))))
         return source

@@ -17,7 +17,7 @@ class Scope:
     """``variables`` by name; a name that is not there was not set by the script, and may be set in the environment.
 
     ``arguments``: of the script or function, None where it was called without any that are known; ``folder`` the current one,
-    None when unknown.
+    empty as long as it is the one that the script was started in.
     """
 
     variables: dict[str, Var] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Scope:
             first.functions |= way.functions
             first.unset &= way.unset
             if first.folder != way.folder:
-                first.folder = ()
+                first.folder = unknown(why)
             if first.arguments != way.arguments:
                 first.arguments = None
         self.take(first)

@@ -245,6 +245,13 @@ def test_the_chosen_request(tmp_path):
     assert "fourth" in error["error"]["todo"]
 
 
+@pytest.mark.parametrize("asked", ["r1", "r1-1a2b3c4d"])
+def test_the_cause_is_named_whichever_id_of_a_request_is_asked_for(tmp_path, asked):
+    step("train", tmp_path / "dump/train", 0, {"r1": PROMPT})
+    step("infer", tmp_path / "dump/infer", 0, {"r1-1a2b3c4d": PROMPT}, computed=4, rows=len(PROMPT) - 4)
+    assert "prefix-cache-hit" in named(verify(tmp_path, "--request", asked, code=1), "error")
+
+
 def test_warm_up_is_never_taken(tmp_path):
     """Case 47: step 0 is a profile run; the request with as many tokens as its prompt is at step 2."""
     infer = tmp_path / "dump/infer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,7 @@ from tests.stages.inputs.reading import SCRIPTS
 GOOD = ("--sglang-disable-cuda-graph --sglang-disable-radix-cache --sglang-chunked-prefill-size -1 --data-pad-size-multiplier 1"
         " --rollout-batch-size 1 --n-samples-per-prompt 8 --global-batch-size 8 --colocate"
         " --get-mismatch-metrics --custom-tis-function-path a.b")  # fmt: skip
-ENV = '{"env_vars":{"DUMP_ON":"1","PROMPTS_ONLY":"1","TORCHDYNAMO_DISABLE":"1","PYTHONPATH":"/opt/slime"}}'
-ALIGNED = f"#!/bin/bash\nray job submit --runtime-env-json='{ENV}' -- python3 train.py {GOOD}\n"
+ENV = '{"env_vars":{"DUMP_ON":"1","PROMPTS_ONLY":"1","TORCHDYNAMO_DISABLE":"1"}}'
 BOMB = b"b0: &b0 {a: 1}\n" + b"".join(b"b%d: &b%d {a: *b%d, b: *b%d}\n" % (n, n, n - 1, n - 1) for n in range(1, 40))
 
 
@@ -30,6 +30,14 @@ def scripts(tmp_path: Path) -> Path:
     folder = tmp_path / "scripts"
     shutil.copytree(SCRIPTS, folder)
     return folder
+
+
+@pytest.fixture
+def aligned(tmp_path: Path) -> str:
+    """A script with which nothing is wrong; it starts slime from the folder ``slime``."""
+    (tmp_path / "slime/slime").mkdir(parents=True)
+    (tmp_path / "slime/slime/__init__.py").touch()
+    return f"#!/bin/bash\nray job submit --runtime-env-json='{ENV}' -- python3 {tmp_path}/slime/train.py {GOOD}\n"
 
 
 @pytest.fixture
@@ -51,7 +59,8 @@ def card(tmp_path: Path) -> Path:
         *facts,
         "artifacts=/dumps",
         "train.version=0.2.4",
-        "train.checkout=/opt/slime",
+        f"train.checkout={tmp_path}/slime",
+        f"train.python={sys.executable}",
         "--task",
         path,
     )
@@ -83,9 +92,9 @@ def test_the_command_to_type_next_has_the_same_variables(scripts):
     assert f"`probepatch inputs check {typed}" in run("inputs", "fix", script, *given, "--dry-run").stdout
 
 
-def test_an_aligned_script_passes(tmp_path, card):
+def test_an_aligned_script_passes(tmp_path, card, aligned):
     script = tmp_path / "run.sh"
-    script.write_text(ALIGNED)
+    script.write_text(aligned)
     found = answer("inputs-check", "inputs", "check", script, "--task", card)
     assert (found["passed"], found["counts"]) == (True, {"PASS": 29, "FAIL": 0, "UNKNOWN": 0})
     assert found["recorded"]
@@ -93,7 +102,7 @@ def test_an_aligned_script_passes(tmp_path, card):
     assert [one["stage"] for one in found["next"]] == [5]
 
     script.write_text(
-        ALIGNED.replace("--colocate", "--colocate --balance-data")
+        aligned.replace("--colocate", "--colocate --balance-data")
     )  # the evidence goes stale with the script
     states = answer("task-status", "task", "status", "--task", card, code=1)["stages"]
     assert states[4]["state"] == "stale"
@@ -114,9 +123,9 @@ def test_out_of_order_is_refused_with_the_next_command(tmp_path, scripts):
     assert contents(scripts) == contents(SCRIPTS)
 
 
-def test_a_part_of_the_rules_is_no_evidence(card, tmp_path):
+def test_a_part_of_the_rules_is_no_evidence(card, tmp_path, aligned):
     script = tmp_path / "run.sh"
-    script.write_text(ALIGNED)
+    script.write_text(aligned)
     found = answer("inputs-check", "inputs", "check", script, "--side", "infer", "--task", card)
     assert not found["recorded"]
     assert "4" not in read_card(card).data["stages"]
@@ -246,6 +255,32 @@ def test_called_wrongly(tmp_path, scripts):
     ):
         done = run("inputs", *arguments)
         assert (done.returncode, said in done.stderr) == (2, True), (arguments, done.stderr)
+
+
+def test_on_a_narrow_terminal_the_names_of_rules_stay_whole(scripts):
+    """--accept and --rule want them typed."""
+    words = f"{sys.executable} -m probepatch inputs check {scripts / 'slime.sh'}"
+    line = ["script", "-qec", f"stty cols 80; {words}", "/dev/null"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
+    shown = {
+        line[9:].split("  ")[0].strip() for line in plain.splitlines() if line.startswith(("PASS", "FAIL", "UNKNOWN"))
+    }
+    assert {"samples-per-rank", "gradient-accumulation", "chunked-prefill", "remove-padding"} <= shown
+
+
+def test_nothing_is_recorded_for_facts_that_changed_meanwhile(tmp_path, card, aligned):
+    """While the side is asked, somebody sets a fact."""
+    script, python = tmp_path / "run.sh", tmp_path / "python"
+    script.write_text(aligned)
+    change = f"cd {ROOT}; {sys.executable} -m probepatch task set --task {card} train.version=0.3.0 >/dev/null 2>&1 </dev/null"
+    python.write_text(f'#!/bin/sh\n({change})\nexec {sys.executable} "$@"\n')
+    with changing(card) as found:
+        found.put("train.python", str(python))
+    python.chmod(0o755)
+    error = answer("error", "inputs", "check", script, "--task", card, code=3)["error"]
+    assert error["kind"] == "changed-card"
+    assert "4" not in read_card(card).data["stages"]
 
 
 def test_the_commands_import_nothing_heavy():

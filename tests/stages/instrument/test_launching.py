@@ -118,6 +118,13 @@ def test_a_native_engine_gets_its_flags(command, known, native, tail):
     assert again.command == made.command  # once is enough
 
 
+def test_an_engine_that_the_script_starts_beside_the_training_gets_its_own_flag(tmp_path):
+    (tmp_path / "serve.sh").write_text(SERVE + ' "$@"\n')
+    (tmp_path / "run.sh").write_text(f"bash {tmp_path}/serve.sh\n{TRAIN}\n")
+    made = starting("bash run.sh", str(tmp_path), VERL, {}, SGLANG)
+    assert made.flags == ("--msprobe-dump-config", "/c/infer.json")
+
+
 def test_what_cannot_be_joined_is_said_and_not_overwritten():
     made = start("vllm serve /m --additional-config config.yaml", Known(None, None, None, None), {}, ASCEND)
     assert made.command == "vllm serve /m --additional-config config.yaml"

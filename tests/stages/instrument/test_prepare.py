@@ -206,7 +206,7 @@ def test_what_cannot_be_is_refused_before_a_byte_is_written(make, words, says):
 def test_worlds_ranks_and_steps(make):
     task = make("vllm", world=(8, None))
     error = task.prepare(code=2)["error"]
-    assert (error["todo"], "empty dump" in error["why"]) == ("--infer-world N", True)
+    assert (error["todo"], "empty dump" in error["why"]) == ("say --infer-world N", True)
     found = task.prepare("--infer-world", "1", "--rank", "0", "--step", "0", "--step", "3", "--dump-task", "statistics")
     train, infer = (json.loads(Path(found["sides"][side]["config"]).read_text()) for side in ("train", "infer"))
     assert (train["rank"], infer["rank"]) == ([0], [])  # one process has no rank

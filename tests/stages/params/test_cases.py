@@ -174,7 +174,7 @@ def test_the_module_list_s_payload(tmp_path):
     model = SimpleNamespace(named_modules=lambda: [("", SimpleNamespace(n=1)), ("norm", Norm())])
     for side in ("train", "infer"):
         write_modules(model, side, str(tmp_path / "m.json"))
-    assert read_modules(tmp_path / "m.json")["infer"] == {
+    assert read_modules([tmp_path / "m.json"])["infer"] == {
         ".": {"class": "SimpleNamespace", "n": 1},
         "norm": {"class": "Norm", "eps": 1e-6},
     }

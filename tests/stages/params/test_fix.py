@@ -74,6 +74,21 @@ ALL = (
 )
 
 
+def test_a_layer_that_was_not_computed_is_left_with_its_command(params, tmp_path):
+    params("report", code=1, cwd=tmp_path)
+    left = {one["why"].split()[1]: one["why"] for one in fix(params, tmp_path, code=1)["left"]}
+    assert set(left) == {"config", "modules", "structure", "weights"}
+    for layer, command in (
+        ("config", "check"),
+        ("modules", "check"),
+        ("structure", "structure"),
+        ("weights", "weights"),
+    ):
+        assert f"`probepatch params {command} --train" in left[layer]
+    refused = params("fix", "--point", "P1", code=3, cwd=tmp_path)["error"]
+    assert "`probepatch params" in refused["why"]
+
+
 def test_a_round_only_the_named_bytes_and_back_again(params, checkout):
     before = contents(checkout)
     instruction(checkout, *ALL)
