@@ -4,7 +4,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 MARK ?= not network and not real and not e2e and not fleet
 JOBS ?= auto
-CATALOGUE ?= tests/catalogue/slime tests/catalogue/transformers \
+CATALOGUE ?= tests/catalogue/slime tests/catalogue/transformers tests/catalogue/load \
   tests/catalogue/verl/test_training.py::test_the_training_step_is_dumped_and_goes_on_the_same
 
 .PHONY: demo test lint real fleet e2e bench messages wheel clean

@@ -26,7 +26,7 @@ Answer = dict[str, Any]
 
 
 class Mission:
-    """``folder`` holds it all: verl, engine, train.sh, infer.sh, run.sh, task/, artifacts/."""
+    """``folder`` holds it all: verl, engine, train.sh, infer.sh, run.sh, task/; what is captured is beside it."""
 
     def __init__(
         self, folder: Path, model: Path, verl: str, engine: str, requests: list[Answer] = REQUESTS[:1]
@@ -55,7 +55,7 @@ class Mission:
 
     @property
     def artifacts(self) -> Path:
-        return self.folder / "artifacts"
+        return self.folder.with_name(f"{self.folder.name}-artifacts")
 
     # --- processes -----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,13 +111,16 @@ def test_other_frameworks(verl: str, engine: str, mission: Make, built: Callable
     one.aligned(built(one))
     prepared = one.instrument()
     assert prepared["sides"]["infer"]["native"] is (engine == "sglang")
-    one.capture()
+    launch = (one.artifacts / "launch" / "launch.md").read_text()
+    flag = f"--msprobe-dump-config {one.artifacts}/msprobe/infer.json"
+    assert (flag in launch) is (engine == "sglang")  # a script's own flags are the user's to add
+    one.capture(*(("--command", f"bash {one.folder}/run.sh {flag}") if engine == "sglang" else ()))
     report = one("dumps", "verify")
     assert report["comparable"] is True
     assert largest(report) < TOLERANCE
     found = one.differences(one.dump("train"), one.dump("infer"))
     assert found["layers.2.qkv"] < TOLERANCE and found["norm.out"] < TOLERANCE, found
-    handoff = one("handoff")
-    assert json.dumps(handoff).count(REQUESTS[0]["id"]) > 0
+    one("handoff")
+    assert REQUESTS[0]["id"] in (one.artifacts / "handoff" / "handoff.json").read_text()
     one("restore", "--reason", "done", "--clean")
     assert one.untouched()

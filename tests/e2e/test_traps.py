@@ -46,11 +46,15 @@ def trapped(mission: Mission, name: str, command: str, code: int = 0) -> tuple[A
     file.write_text(json.dumps(config))
     line = command.format(script=mission.folder / "infer.sh")
     run = mission("capture", "run", "--side", "infer", "--config", f"infer={file}", "--command", line, code=code)
-    sides = ("--train", mission.artifacts / "dump" / "train", "--infer", config["dump_path"])
-    logs = ("--infer-log", run["log"]) if run.get("log") else ()
-    out = ("--out", mission.folder / name)
-    (mission.folder / name).mkdir()
-    return run, mission("dumps", "verify", *sides, *logs, *out, card=False, code=None)
+    return run, verified(mission, config["dump_path"], "--infer-log", run["log"])
+
+
+def verified(mission: Mission, infer: str | Path, *more: str | Path) -> Answer:
+    """The report on the training side's dump and another than the card's."""
+    out = mission.folder.with_name(f"{mission.folder.name}-{Path(infer).name}")
+    out.mkdir(exist_ok=True)  # outside: the ledger of the scripts guards their folder
+    sides = ("--train", mission.artifacts / "dump" / "train", "--infer", infer, "--out", out)
+    return mission("dumps", "verify", *sides, *more, card=False, code=1)
 
 
 def names(report: Answer) -> set[str]:
@@ -61,6 +65,9 @@ def test_a_prefix_cache_hit(vllm: Mission) -> None:
     _run, report = trapped(vllm, "cached", "bash {script} --enable-prefix-caching --block-size 32")
     assert report["comparable"] is not True
     assert "prefix cache" in report["cause"]
+    assert "prefix-cache-hit" in names(report)
+    asked = verified(vllm, vllm.artifacts / "dump" / "cached", "--request", SAMPLE["id"])
+    assert "prefix-cache-hit" in names(asked)
 
 
 def test_a_chunked_prefill(vllm: Mission) -> None:
@@ -109,18 +116,19 @@ def test_rotary_buffers_in_bfloat16(transformers: Mission) -> None:
     assert differing and all(name.endswith("inv_freq") for name in differing), differing
 
 
-def test_a_dependency_of_msprobe_is_missing_in_the_engines_environment(vllm: Mission) -> None:
-    """tensorboard hidden: told before anything runs, and as the cause of a dump that is not there."""
-    hidden = vllm.folder / "hidden"
-    hidden.mkdir()
-    (hidden / "tensorboard.py").write_text("raise ModuleNotFoundError(\"No module named 'tensorboard'\")\n")
-    python = hidden / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={hidden}:$PYTHONPATH exec {vllm.pythons["infer"]} "$@"\n')
+def test_a_dependency_of_msprobe_is_missing_in_the_engines_environment(vllm: Mission, mission: Make) -> None:
+    """tensorboard hidden from SGLang with its own msprobe: it answers, and dumps nothing, without a word."""
+    one = mission("0.9.1", "sglang")
+    (one.tree / "tensorboard.py").write_text("raise ModuleNotFoundError(\"No module named 'tensorboard'\")\n")
+    config = one.folder / "msprobe.json"
+    config.write_text(json.dumps({"task": "tensor", "level": "L0", "step": [0], "dump_path": str(one.folder / "dump")}))
+    seen = one.start("infer.sh", arguments=("--msprobe-dump-config", str(config)))
+    assert seen["answers"] and not [*one.folder.rglob("dump.json")]
+    log, python, nothing = one.folder / "infer.sh.log", one.folder / "python", one.folder / "nothing"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={one.tree} exec {one.pythons["infer"]} "$@"\n')
     python.chmod(0o755)
-    nothing = vllm.artifacts / "dump" / "nothing"
     nothing.mkdir()
-    sides = ("--train", vllm.artifacts / "dump" / "train", "--infer", nothing, "--infer-python", python)
-    report = vllm("dumps", "verify", *sides, "--out", hidden, card=False, code=1)
+    report = verified(vllm, nothing, "--infer-log", log, "--infer-python", python)
     assert report["comparable"] is not True
     assert "msprobe cannot be imported" in report["cause"]
     assert "tensorboard" in json.dumps(report["causes"]["infer"])
