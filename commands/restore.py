@@ -104,13 +104,14 @@ def command(
     require(card, RESTORE)
     expect_reason(card, reason)
     demand(card, "AUTH_RESTORE_CODE", *(("AUTH_CLEAN_APPROVED_DIRS",) if clean or folders else ()))
-    doomed = [*(one.path for one in (left_behind(card) if clean else ())), *folders]
-    expect_ours(card, doomed)  # before anything is reverted
+    ours = [one.path for one in left_behind(card)] if clean else []
+    expect_ours(card, ours, by_name=True)  # before anything is reverted
+    expect_ours(card, folders)
     if gone:
         with changing(path) as card:
             _forget(card, gone)
     restored = list(_restore(card, path, force))
-    deleted, failed = delete(doomed)
+    deleted, failed = delete([*ours, *folders])
     with changing(path) as card:
         found = closing(card, [(one.checkout, one.exact) for one in restored], failed)
         close(card, found, reason)

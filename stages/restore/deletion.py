@@ -31,12 +31,14 @@ class NotOursError(UsageError):
     """It may not be this capture's own, and is not deleted."""
 
 
-def expect_ours(card: Card, paths: Sequence[Path]) -> None:
-    """Whether all of them may be deleted. Raises NotOursError before anything is."""
+def expect_ours(card: Card, paths: Sequence[Path], *, by_name: bool = False) -> None:
+    """Whether all of them may be deleted. What the capture made is known ``by_name``, and may lie below a checkout or in a
+    repository (a work folder with its scripts, say), which a folder that somebody named may not. Raises NotOursError before
+    anything is deleted."""
     if not paths:
         return
     named = card.fact("artifacts")
-    root = _root(card, named)
+    root = _root(card, named, by_name)
     for path in paths:
         real = Path(os.path.realpath(path.parent)) / path.name
         if root not in real.parents or path.name in ("", ".", ".."):
@@ -48,7 +50,7 @@ def expect_ours(card: Card, paths: Sequence[Path]) -> None:
             raise NotOursError(_("{path} is not deleted").format(path=path), why=why, todo=_("delete it by hand"))
 
 
-def _root(card: Card, named: str | None) -> Path:
+def _root(card: Card, named: str | None, by_name: bool) -> Path:
     """The artefact root, where it can be one."""
     if not named or not named.startswith("/") or "\0" in named:
         raise NotOursError(
@@ -56,7 +58,7 @@ def _root(card: Card, named: str | None) -> Path:
             todo=_("`probepatch task set artifacts=/…` with a folder of its own"),
         )
     root = Path(os.path.realpath(named))
-    if why := _no_root(root, card):
+    if why := _no_root(root, card, by_name):
         raise NotOursError(
             _("{root} is no folder of this capture's own, and nothing in it is deleted").format(root=named),
             why=why,
@@ -65,7 +67,7 @@ def _root(card: Card, named: str | None) -> Path:
     return root
 
 
-def _no_root(root: Path, card: Card) -> str:
+def _no_root(root: Path, card: Card, by_name: bool) -> str:
     """Why it cannot be one; empty where it can."""
     system = {Path("/"), *(Path("/") / name for name in _SYSTEM), *map(Path, _SHARED)}
     if root in system or str(root.parent) in _SHARED or any(root == home or root in home.parents for home in _homes()):
@@ -74,9 +76,9 @@ def _no_root(root: Path, card: Card) -> str:
     if model is not None and (root == model or model in root.parents):
         return _("it is in the folder of the weights, {place}").format(place=model)
     for tree in _trees(card):
-        if root == tree or root in tree.parents or tree in root.parents:
+        if root == tree or root in tree.parents or (tree in root.parents and not by_name):
             return _("{tree} has to do with it, which the capture works with").format(tree=tree)
-    repo = find_git_dir(root)
+    repo = find_git_dir(root) if not by_name else None
     return _("it is in the repository {place}").format(place=repo.top) if repo is not None else ""
 
 

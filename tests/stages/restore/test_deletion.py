@@ -138,3 +138,17 @@ def test_a_run_on_the_card_that_is_not_of_its_form_counts_as_running(tmp_path):
     evidence = {"state": "done", "summary": "", "at": "2026-11-29T17:00:00Z", "files": {}, "facts": {}}
     made.data["stages"]["6"] = {**evidence, "result": {"runs": [{"job": 3}, 7, {"ended": {}, "job": {}}]}}
     assert len(running(made)) == 3
+
+
+def test_what_the_capture_made_goes_from_a_work_folder_with_scripts_too(root, tmp_path, repo):
+    """`inputs fix` makes the scripts' folder a tree of the ledger's, and the artefact root often lies in it."""
+    below = card_of(root, train_checkout=str(tmp_path))
+    expect_ours(below, [root / "dump"], by_name=True)
+    with pytest.raises(NotOursError):
+        expect_ours(below, [root / "dump"])
+    place = repo({"run.sh": "1\n"})
+    (place / "out/stub_source_round1").mkdir(parents=True)
+    expect_ours(card_of(place / "out"), [place / "out/stub_source_round1"], by_name=True)
+    for tree in (root, root / "dump"):  # the root itself, or what it contains
+        with pytest.raises(NotOursError):
+            expect_ours(card_of(root, train_checkout=str(tree)), [root / "dump/step0"], by_name=True)
