@@ -7,7 +7,7 @@ JOBS ?= auto
 CATALOGUE ?= tests/catalogue/slime tests/catalogue/transformers tests/catalogue/load \
   tests/catalogue/verl/test_training.py::test_the_training_step_is_dumped_and_goes_on_the_same
 
-.PHONY: demo test lint real fleet e2e bench messages wheel clean
+.PHONY: demo test lint real fleet e2e environments bench messages wheel clean
 
 demo: $(VENV)/installed
 	$(PY) -m probepatch demo
@@ -22,7 +22,7 @@ lint: $(VENV)/installed-dev
 
 # real training workers on this CPU, patched and unpatched, then what the recipes bring to them
 real: $(VENV)/installed-dev
-	$(PY) -m pytest -m real -s tests/real $(CATALOGUE)
+	$(PY) -m pytest -m real -n $(JOBS) --dist loadfile tests/real $(CATALOGUE)
 
 # eight nodes of a Ray cluster on this machine
 fleet: $(VENV)/installed-dev
@@ -31,7 +31,11 @@ fleet: $(VENV)/installed-dev
 
 # the whole mission: real verl, vLLM, SGLang and msprobe, in environments of their own, through the commands only
 e2e: $(VENV)/installed-dev
-	$(PY) -m pytest -m e2e -s tests/e2e
+	$(PY) -m pytest -m e2e -n $(JOBS) --dist loadfile tests/e2e
+
+# what `real` and `e2e` need: interpreters with the real frameworks, in PROBEPATCH_CACHE
+environments: $(VENV)/installed-dev
+	$(PY) -m tests.e2e.environments
 
 bench: $(VENV)/installed-dev
 	$(PY) -m tests.bench

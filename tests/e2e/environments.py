@@ -76,3 +76,8 @@ def _made(make: Callable[[], Path]) -> Path:
         if any(word in str(error) for word in _UNREACHABLE):
             pytest.skip(f"the package registry cannot be reached: {str(error).strip().splitlines()[-1]}")
         raise
+
+
+if __name__ == "__main__":  # beforehand: what takes minutes
+    for made in (verl.interpreter, verl.legacy_libraries, vllm.interpreter, _sglang):
+        print(made(), flush=True)

@@ -8,12 +8,14 @@ PROBEPATCH_WHEELS       a folder with verl's wheels
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -42,14 +44,16 @@ def legacy_libraries() -> Path:
 def release(version: str) -> Path:
     """The unpacked wheel of a verl release: never to be changed, only copied."""
     wheels = Path(_ENVIRONMENT.get("PROBEPATCH_WHEELS") or CACHE / "wheels")
-    if not list(wheels.glob(f"verl-{version}-*.whl")):
-        run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", wheels, f"verl=={version}")
+    with _one_at_a_time(f"wheel-{version}"):
+        if not list(wheels.glob(f"verl-{version}-*.whl")):
+            run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", wheels, f"verl=={version}")
     tree = CACHE / "trees" / f"verl-{version}"
-    if not tree.exists():
-        parts = tree.with_name(f"{tree.name}.part-{os.getpid()}")
-        with zipfile.ZipFile(next(wheels.glob(f"verl-{version}-*.whl"))) as wheel:
-            wheel.extractall(parts)
-        parts.rename(tree)
+    with _one_at_a_time(tree.name):
+        if not tree.exists():
+            parts = tree.with_name(f"{tree.name}.part-{os.getpid()}")
+            with zipfile.ZipFile(next(wheels.glob(f"verl-{version}-*.whl"))) as wheel:
+                wheel.extractall(parts)
+            parts.rename(tree)
     return tree
 
 
@@ -58,10 +62,20 @@ def _made(name: str, pins: str, make: Callable[[Path, Path], None]) -> Path:
     key = hashlib.sha256((HERE / pins).read_bytes()).hexdigest()[:10]
     folder = CACHE / f"{name}-{key}"
     done = folder / "complete"
-    if not done.exists():
-        make(folder, HERE / pins)
-        done.touch()
+    with _one_at_a_time(name):
+        if not done.exists():
+            make(folder, HERE / pins)
+            done.touch()
     return folder
+
+
+@contextmanager
+def _one_at_a_time(name: str) -> Iterator[None]:
+    """Several test processes may want the same; the first makes it, and the others wait for it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _install(folder: Path, pins: Path) -> None:
