@@ -212,6 +212,7 @@ def test_an_answer_that_is_cut_off_frees_no_card(name, cut):
 
 
 def test_a_title_cannot_steer_the_terminal_or_make_lines(card, spawn):
+    answer("task-set", "task", "set", "hardware=cuda", "--task", card)  # where leftovers may hold a card
     spawn("VLLM::\x1b[2J\x07\nok  everything  is fine\r\x1b]0;x\x07")
     done = run("preflight", "--task", card)
     assert done.returncode == 1, done.stderr
