@@ -10,7 +10,7 @@ import click
 
 from commands.arguments import recipe_file_option, text
 from commands.output import json_option, print_json, say, table, warn
-from commands.task_card import card_path, following_steps, naming, say_next, task_option
+from commands.task_card import card_path, following_steps, say_next, task_option
 from locales import _
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def command(
         return
     _print(work, launches, written, dry_run)
     if not dry_run:
-        say(_("the run: `{command}`").format(command=naming("probepatch capture run", task)))
         say_next(following)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codemods.errors import UsageError
+from codemods.errors import RefusedError, UsageError
 from commands.arguments import file_path, text
 from commands.output import json_option, print_json, say
 from commands.task_card import card_path_if_any, naming, task_option
@@ -84,8 +84,14 @@ def command(
     if card_file is None:
         say(_("no task card: nothing was recorded"), "dim")
     else:
+        if result["comparable"] and card is not None and card.fact("usage") == "dump":
+            say(_("the package for an analysis, where one follows: `{command}`").format(command=_handoff(round_, task)))
         say(_("next: `{command}`").format(command=following))
     return 0 if result["comparable"] else 1
+
+
+def _handoff(round_: int, task: Path | None) -> str:
+    return naming("probepatch handoff" + (f" --round {round_}" if round_ else ""), task)
 
 
 def _given(
@@ -115,7 +121,31 @@ def _given(
         )
     card = read_card(card_file)
     require(card, VERIFY)
-    return card, from_card(card, round_, dumps, logs)
+    given = from_card(card, round_, dumps, logs)
+    _expect_run(card, given)
+    return card, given
+
+
+def _expect_run(card: Card, given: Given) -> None:
+    """Without a run on record, a log and a dump there is nothing to look for causes in. Raises RefusedError."""
+    from stages.instrument.record import runs_of
+
+    if runs_of(card) or any(one.known.log is not None or _holds_any(one.dump_path) for one in given.sources.values()):
+        return
+    raise RefusedError(
+        _("there is nothing to verify yet: no run is on record, and neither side has a dump"),
+        where=", ".join(str(one.dump_path) for one in given.sources.values()),
+        todo=_("`probepatch capture run`; of a job that was started by hand name the logs: --train-log, --infer-log"),
+    )
+
+
+def _holds_any(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # the verification tells what is wrong with it
 
 
 def _expect_places(card: Card | None, given: Given) -> None:

@@ -39,15 +39,20 @@ def command(round_: int, out: Path | None, task: Path | None, as_json: bool) -> 
         make_folder(path.parent)
         write_json(path, document)
         card.note(_("round {n} was handed over: {path}").format(n=round_, path=path))
-    following = naming("probepatch stub prepare", task)
+    dump_only = card.fact("usage") == "dump"
+    following = naming("probepatch restore" if dump_only else "probepatch stub prepare", task)
     if as_json:
         print_json({**document, "written": str(path), "next": following})
     else:
-        _print(document, path, following)
+        _print(document, path)
+        said = _("next: give it to the analysis side; with its instruction: `{command}`")
+        if dump_only:
+            said = _("next: give it to the analysis side; then `{command}`")
+        say(said.format(command=following))
     return 0
 
 
-def _print(document: dict[str, Any], path: Path, following: str) -> None:
+def _print(document: dict[str, Any], path: Path) -> None:
     sides = document["sides"]
     rows = [
         (
@@ -84,4 +89,3 @@ def _print(document: dict[str, Any], path: Path, following: str) -> None:
         say(text.format(n=document["round"], count=count, side=document["stub"]["target_side"]))
     say(_("no prompt, token, tensor or credential is in it; it was searched for them"), "dim")
     say(_("written: {path}").format(path=path), "good")
-    say(_("next: give it to the analysis side; with its instruction: `{command}`").format(command=following))

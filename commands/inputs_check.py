@@ -68,18 +68,19 @@ def command(
     whole = side is None
     if card_file is not None and whole:
         following = _record(card_file, card, report, found, baseline, accepted, task)
+        again = naming(to_type("check", scripts, settings), task)
+        following = [one | {"command": again} if one["stage"] == INPUTS else one for one in following]
     if as_json:
         print_json(_as_json(report, card_file is not None and whole, following))
     else:
         _print(report)
+        _print_ways(report, scripts, settings, task)
         if following is not None:
             say_next(following)
         elif card_file is not None:
             say(_("nothing was recorded: --side judges a part of the rules only"), "dim")
         else:
             say(_("no task card: nothing was recorded"), "dim")
-        if not report.passed:
-            say(_("what can be edited: `{command}`").format(command=naming(to_type("fix", scripts, settings), task)))
     return 0 if report.passed else 1
 
 
@@ -114,6 +115,14 @@ def _record(
                 "failed": sorted({item.rule.id for item in report.all() if item.verdict.state == "FAIL"}),
                 "unknown": sorted({item.rule.id for item in report.all() if item.verdict.state == "UNKNOWN"}),
                 "world": worlds([one.run for one in report.judged]),
+                "imports": sorted(
+                    {
+                        "train" if one.run.trains else "infer"
+                        for one in report.judged
+                        for item in one.items
+                        if item.rule.id == "package" and item.verdict.state == "PASS"
+                    }
+                ),
             },
         )
         return following_steps(card, task)
@@ -143,6 +152,29 @@ def _print(report: Report) -> None:
     for note in report.notes:
         warn(note)
     say(report.summary(), "good" if report.passed else "bad")
+
+
+def _print_ways(report: Report, scripts: Sequence[Path], settings: Sequence[str], task: Path | None) -> None:
+    """How to go on: what `inputs fix` can edit, and what an engine's script takes from the shell that starts it."""
+    from stages.inputs.rules.rule import SetEnv
+
+    edited, exported = False, dict[str, None]()
+    for judged in report.judged:
+        launch = judged.run.launch
+        alone = launch is not None and launch.job is None and not judged.run.trains
+        for wish in (wish for item in judged.items if not item.good for wish in item.verdict.wishes):
+            if alone and isinstance(wish, SetEnv):
+                exported[f"{wish.name}={wish.value}"] = None
+            else:
+                edited = True
+    if edited:
+        say(_("what can be edited: `{command}`").format(command=naming(to_type("fix", scripts, settings), task)))
+    if exported:
+        named = {one.split("=")[0] for one in exported}
+        kept = [one for one in settings if one.split("=")[0] not in named]
+        again = naming(to_type("check", scripts, [*kept, *exported]), task)
+        said = _("what `capture run` exports for an engine's script is told to the check: `{command}`")
+        say(said.format(command=again))
 
 
 def _print_run(judged: Judged) -> None:

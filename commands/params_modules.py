@@ -9,7 +9,7 @@ import click
 
 from codemods.errors import UsageError
 from commands.arguments import file_path, text
-from commands.output import json_option, print_json, say
+from commands.output import json_option, print_json, say, warn
 from commands.task_card import card_path_if_any, naming, task_option
 from locales import _, ngettext
 
@@ -77,6 +77,8 @@ def command(
     if model is None or loader is None:
         raise UsageError(_("without a task card the model's folder and --with say what is built"))
     out = out or (card_file.parent if card_file is not None else Path()) / "modules.json"
+    if not as_json:
+        warn(_("the model is built without its weights, with {loader}: an engine takes a minute").format(loader=loader))
     modules = built_modules(side, loader, model, given)
     put_modules(out, name, modules)
     check = f"probepatch params check --train-cfg … --infer-cfg … --modules {out}"

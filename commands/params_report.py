@@ -10,7 +10,7 @@ import click
 
 from commands.arguments import file_path
 from commands.output import json_option, print_json, say, table
-from commands.task_card import card_path_if_any, following_steps, say_next, task_option
+from commands.task_card import card_path_if_any, following_steps, naming, say_next, task_option
 from locales import _
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def command(
         files = [*rests_on, place / REPORT, *_inputs(paths)]
         with changing(card_file, card) as card:
             record(card, PARAMS, passed, report.statement, files=files, facts=["model.path"], result=_result(report))
-            following = following_steps(card, task)
+            following = _first_open(following_steps(card, task), report, task)
     if as_json:
         print_json(
             {
@@ -96,6 +96,20 @@ def command(
     else:
         say_next(following)
     return 0 if passed else 1
+
+
+def _first_open(following: list[dict[str, Any]], report: Report, task: Path | None) -> list[dict[str, Any]]:
+    """The steps, with the command of the first layer that was not computed in place of this one."""
+    from stages.card.order import PARAMS
+    from stages.params.instruction import COMPUTED_BY
+    from stages.params.points import NOT_COMPUTED
+
+    open_ = {point.layer for _number, point in report.open if point.result == NOT_COMPUTED}
+    first = next((one.name for one in report.layers if one.name in open_), None)
+    if first is None:
+        return following
+    command = "probepatch params modules train" if first == "modules" and "config" not in open_ else COMPUTED_BY[first]
+    return [one | {"command": naming(command, task)} if one["stage"] == PARAMS else one for one in following]
 
 
 def _inputs(paths: dict[str, Path]) -> list[Path]:

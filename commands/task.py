@@ -84,7 +84,7 @@ def _permission_row(card: Card, name: str) -> tuple[str, str, str]:
     "set",
     help=_(
         "Set facts: FIELD=VALUE… An interpreter or a prefix is tried at once, and the interpreter that answered is stored."
-        " `unknown` takes a fact back."
+        " `unknown` takes a fact back. `probepatch task show` lists every field with what it is."
     ),
 )
 @click.argument("facts", metavar="FIELD=VALUE...", nargs=-1, required=True, type=text)

@@ -72,7 +72,15 @@ def missing_facts(card: Card) -> list[str]:
 def command_of(card: Card, stage: int) -> str:
     """What is typed for a stage; for the first one with the facts that are still unknown."""
     wanted = " ".join(f"{name}=…" for name in missing_facts(card)) if stage == TASK else ""
+    if stage == VERIFY and not _was_run(card):
+        return "probepatch capture run"
     return f"probepatch task set {wanted}" if wanted else COMMANDS[stage]
+
+
+def _was_run(card: Card) -> bool:
+    """Whether a run is on record, or a verification: the job may have been started by hand."""
+    made = evidence(card, INSTRUMENT)
+    return bool(made is not None and made.result.get("runs")) or evidence(card, VERIFY) is not None
 
 
 def state_of(card: Card, stage: int) -> tuple[str, str]:

@@ -191,5 +191,8 @@ def copy_cause(known: Situation) -> list[Cause]:
     why = _("{python} imports it from {folder}").format(python=python, folder=told["folder"])
     if told["payload"]:
         return [Cause("other-copy", RULED_OUT, what, why)]
+    if known.script_checked:
+        why = _("the launch script puts the patched one first (stage 4, rule package); {why}").format(why=why)
+        return [Cause("other-copy", RULED_OUT, what, why)]
     todo = _("put the checkout first in PYTHONPATH, install it with pip -e, or patch that folder")
     return [Cause("other-copy", CONFIRMED, what, why, todo)]

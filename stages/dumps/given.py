@@ -14,7 +14,7 @@ from codemods.errors import RefusedError, UsageError
 from locales import _
 from stages.card.card import Card, CardError
 from stages.card.evidence import evidence
-from stages.card.order import INSTRUMENT, STUB
+from stages.card.order import INPUTS, INSTRUMENT, STUB
 from stages.dumps.situation import Situation
 from stages.dumps.streaming import open_regular
 from stages.dumps.verify import Source
@@ -126,6 +126,14 @@ def _paths(card: Card, round_: int, sides: Mapping[str, Any]) -> dict[str, Path]
     return paths
 
 
+def _script_checked(card: Card, side: str, command: str | None) -> bool:
+    """Whether stage 4 found that this side's script imports the checkout; of another command than the baseline it says nothing."""
+    found, baseline = evidence(card, INPUTS), card.fact("baseline_command")
+    if found is None or (command is not None and (baseline is None or baseline not in command)):
+        return False
+    return side in (found.result.get("imports") or ())
+
+
 def _situation(card: Card, side: str, made: Mapping[str, Any], runs: list[Any], log: Path | None) -> Situation:
     last = next((run for run in reversed(runs) if side in (run.get("sides") or ())), None)
     job, ended = (_object((last or {}).get(key)) for key in ("job", "ended"))
@@ -145,6 +153,7 @@ def _situation(card: Card, side: str, made: Mapping[str, Any], runs: list[Any], 
         world_size=made.get("world_size"),
         log=_there(log) or _first_file(job.get("log"), card.fact(f"{side}.log")),
         job_rc=code if isinstance(code, int) else None,
+        script_checked=_script_checked(card, side, _text(job.get("command"))),
     )
 
 

@@ -60,7 +60,9 @@ def read_printed(log: Path) -> Printed:
                 continue
             where = f"{log}:{number}"
             if missing := _NOT_COMPUTED.search(text):
-                what = _("the training side did not compute prefill_logprob_diff for {some} of {all} requests")
+                what = _(
+                    "the training job itself did not compute prefill_logprob_diff for {some} of {all} requests: see its log"
+                )
                 told = what.format(some=missing[1], all=missing[2])
                 problems.append(Problem("prefill-print-missing", WARNING, told, where))
             pid = _PID.search(text)

@@ -49,7 +49,7 @@ class Situation:
 
     ``launch``: the command lines; ``environment``: variables that the job was given; ``config``: msprobe's, as JSON;
     ``steps_logged``: the steps that the patched framework logged; ``recipes``: what was applied, None where that is unknown;
-    ``native``: the engine dumps by itself.
+    ``native``: the engine dumps by itself; ``script_checked``: stage 4 saw that the launch script imports the patched copy.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Situation:
     log: Path | None = None
     steps_logged: frozenset[int] = frozenset()
     job_rc: int | None = None
+    script_checked: bool = False
 
 
 def read_signs(log: Path) -> Signs | None:

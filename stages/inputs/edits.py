@@ -192,9 +192,14 @@ class Editor:
             return self._job_env(wishes)
         if self.run.framework == "verl":
             return [change for wish in wishes for change in self._verl_env(wish)]
+        names = ", ".join(wish.name for wish in wishes)
+        if not self.run.trains:
+            known = " ".join(f"--env {wish.name}={wish.value}" for wish in wishes)
+            said = _("{framework} takes {names} from its shell, and `capture run` exports them: say so with {known}")
+            raise NotEditableError(said.format(framework=self.run.framework, names=names, known=known))
         raise NotEditableError(
             _("{framework} is started without `ray job submit`: export {names} before Ray starts").format(
-                framework=self.run.framework, names=", ".join(wish.name for wish in wishes)
+                framework=self.run.framework, names=names
             )
         )
 

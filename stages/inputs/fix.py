@@ -134,7 +134,7 @@ def _wishes(judged: Sequence[Judged], wishes: list[dict[str, tuple[Wish, Item]]]
     new = False
     for one, known in zip(judged, wishes, strict=True):
         for item in one.items:
-            if item.verdict.state != FAIL or (only and item.rule.id not in only):
+            if item.verdict.state == PASS or (only and item.rule.id not in only):
                 continue
             for wish in item.verdict.wishes:
                 name = wish.setting if isinstance(wish, Set) else wish.name

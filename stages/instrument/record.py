@@ -9,8 +9,8 @@ from typing import Any
 
 from locales import _
 from stages.card.card import Card, now
-from stages.card.evidence import evidence, record
-from stages.card.order import INSTRUMENT, state_of
+from stages.card.evidence import FAILED, evidence, record
+from stages.card.order import INSTRUMENT, VERIFY, state_of
 from stages.instrument.jobs import Job
 from stages.sides import INFER, TRAIN
 
@@ -85,6 +85,9 @@ def runs_of(card: Card) -> list[dict[str, Any]]:
 
 def note_job(card: Card, job: Job, sides: Sequence[str]) -> None:
     """A job that was started: its PID, start and mark, so that it can be looked for; ``ended`` follows."""
+    verified = evidence(card, VERIFY)
+    if verified is not None and verified.state == FAILED:  # of what was there before this job
+        del card.data["stages"][str(VERIFY)]
     runs = card.data["stages"][str(INSTRUMENT)]["result"].setdefault("runs", [])
     runs.append({"at": now(), "sides": list(sides), "job": job.as_json(), "ended": None})
     card.note(_("a job was started on the {side} side: PID {pid}").format(side=job.side, pid=job.pid))

@@ -21,6 +21,7 @@ class Reached:
     value: str | None = None
     where: str | None = None
     assumes: frozenset[str] = frozenset()
+    doubtful: bool = False  # exported, which Ray may not hand on: to tell Ray makes it sure
 
 
 def reaches(run: Run, name: str, wanted: str, reason: str) -> Verdict | None:
@@ -33,7 +34,7 @@ def reaches(run: Run, name: str, wanted: str, reason: str) -> Verdict | None:
         return Verdict(
             PASS if ok else FAIL, text, f"{name}={found.value}", found.where, () if ok else wish, found.assumes
         )
-    return Verdict(found.state, found.reason, None, found.where, wish if found.state == FAIL else ())
+    return Verdict(found.state, found.reason, None, found.where, wish if found.state == FAIL or found.doubtful else ())
 
 
 def reached(run: Run, name: str) -> Reached:
@@ -125,7 +126,8 @@ def _inherited(run: Run, name: str) -> Reached:
         return Reached(FAIL, _("{name} is not set in the script").format(name=name), where=run.where)
     if shown(value) and text_of(value) is not None:
         why = _("{name}={value} is exported, which reaches the workers only where this process starts Ray itself")
-        return Reached(UNKNOWN, why.format(name=name, value=text_of(value)), where=line_of(value) or run.where)
+        at = line_of(value) or run.where
+        return Reached(UNKNOWN, why.format(name=name, value=text_of(value)), where=at, doubtful=True)
     return Reached(UNKNOWN, why_unknown(value), where=run.where)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -197,5 +198,6 @@ def test_another_copy_than_the_patched_one(tmp_path):
     side = environment(tmp_path, **{"vllm.v1.worker": ""})
     known = Situation("infer", side, "vllm", recipes=("vllm-v1-runner",))
     assert states(likely_causes(known))["other-copy"] == CONFIRMED
+    assert states(likely_causes(replace(known, script_checked=True)))["other-copy"] == RULED_OUT  # by its PYTHONPATH
     (tmp_path / "vllm/probepatch_vllm.py").write_text("")
     assert states(likely_causes(known))["other-copy"] == RULED_OUT

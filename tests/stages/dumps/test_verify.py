@@ -13,6 +13,7 @@ import pytest
 from stages.card.evidence import evidence, record
 from stages.card.order import INSTRUMENT, VERIFY
 from stages.card.store import changing, read_card
+from stages.dumps.given import from_card
 from tests.cli.test_commands import answer
 from tests.cli.test_shell import run
 from tests.stages.dumps.captures import (
@@ -459,6 +460,15 @@ def test_out_of_order(card):
     assert error["error"]["kind"] == "out-of-order"
 
 
+@pytest.mark.parametrize(("command", "checked"), [("bash run.sh", True), ("bash other.sh", False)])
+def test_what_stage_4_saw_of_the_scripts_counts_for_them_alone(card, command, checked):
+    with changing(card) as held:
+        record(held, 4, True, "done", result={"imports": ["train"]})
+        held.data["stages"]["6"]["result"]["runs"] = [{"sides": ["train", "infer"], "job": {"command": command}}]
+    given = from_card(read_card(card), 0, {"train": None, "infer": None}, {"train": None, "infer": None})
+    assert {name: one.known.script_checked for name, one in given.sources.items()} == {"train": checked, "infer": False}
+
+
 def test_a_later_round(card):
     error = answer("error", "dumps", "verify", "--task", card, "--round", "1", code=3)
     assert "no stub round" in error["error"]["why"]
@@ -480,3 +490,5 @@ def test_dump_only_ends_with_restore(card):
     with changing(card) as held:
         held.put("usage", "dump")
     assert answer("dumps-verify", "dumps", "verify", "--task", card)["next"].startswith("probepatch restore")
+    assert "`probepatch handoff --task" in run("dumps", "verify", "--task", card).stdout
+    assert answer("handoff", "handoff", "--task", card)["next"].startswith("probepatch restore")

@@ -92,6 +92,17 @@ def test_the_command_to_type_next_has_the_same_variables(scripts):
     assert f"`probepatch inputs check {typed}" in run("inputs", "fix", script, *given, "--dry-run").stdout
 
 
+def test_what_an_engine_takes_from_its_shell_is_told_to_the_check(tmp_path):
+    script = tmp_path / "serve.sh"
+    script.write_text("vllm serve /m --enforce-eager --no-enable-prefix-caching --no-enable-chunked-prefill\n")
+    said = run("inputs", "check", script, "--env", "DUMP_ON=0").stdout
+    known = "--env TORCHDYNAMO_DISABLE=1 --env DUMP_ON=1 --env PROMPTS_ONLY=1"
+    assert f"`probepatch inputs check {script} {known}`" in said
+    assert "inputs fix" not in said  # which could edit nothing
+    assert run("inputs", "check", script, *known.split()).returncode == 0
+    assert known in run("inputs", "fix", script).stdout
+
+
 def test_an_aligned_script_passes(tmp_path, card, aligned):
     script = tmp_path / "run.sh"
     script.write_text(aligned)

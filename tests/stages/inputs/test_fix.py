@@ -144,6 +144,13 @@ def test_verl_takes_variables_through_hydra_as_texts():
     assert again == text
 
 
+def test_an_exported_variable_is_told_to_ray_as_well():
+    text = "export DUMP_ON=1\n" + verl("x=1")
+    done = fixed(text, only=("dump-on",), version="0.9.1")
+    assert """'++ray_kwargs.ray_init.runtime_env.env_vars.DUMP_ON="1"'""" in done.after.decode()
+    assert [item.verdict.state for item in done.after_items if item.rule.id == "dump-on"] == ["PASS"]
+
+
 def test_a_whole_script_passes_afterwards():
     script = SCRIPTS / "slime.sh"
     done = fixed(script.read_text(), script, version="0.2.4")

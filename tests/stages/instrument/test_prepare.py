@@ -53,7 +53,10 @@ def test_both_sides_are_instrumented_and_restored(make):
     assert told.result["sides"]["train"]["environment"]["MSPROBE_ACTOR_CONFIG"] == str(task.root / "msprobe/train.json")
     assert (told.result["switches"]["DUMP_ON"], told.result["switches"]["PREFILL_LOGPROB_DIFF"]) == ("1", "1")
     assert not (task.root / "dump").exists()
-    assert [one["stage"] for one in found["next"]] == [7, 9]
+    assert [(one["stage"], one["command"].split(" --")[0]) for one in found["next"]] == [
+        (7, "probepatch capture run"),
+        (9, "probepatch restore"),
+    ]
     assert not list(task.folder.glob("**/beside"))  # what msprobe leaves where it is built
     assert answer("restore", "restore", "--task", task.card, "--reason", "enough")["finished"]
     assert trees(task) == before

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from stages.card.evidence import evidence, record
 from stages.card.permissions import permit
 from stages.card.store import changing, read_card
 from stages.instrument import jobs
@@ -62,6 +63,25 @@ def test_both_sides_in_one_job(task):
     found = task.run("--command", DUMP)
     assert (found["side"], found["dumps"]) == ("both", {"train": 1, "infer": 1})
     assert {"MSPROBE_ACTOR_CONFIG", "MSPROBE_INFER_CONFIG", "DUMP_ON"} <= set(found["environment"])
+
+
+def test_a_run_comes_before_its_verification(task):
+    def following() -> str:
+        first: str = answer("task-status", "task", "status", "--task", task.card)["next"][0]["command"]
+        return first.split(" --")[0]
+
+    error = answer("error", "dumps", "verify", "--task", task.card, code=3)["error"]
+    assert "capture run" in error["todo"]
+    assert following() == "probepatch capture run"
+    task.run("--command", DUMP)
+    assert following() == "probepatch dumps verify"
+
+
+def test_a_failed_verification_is_of_an_earlier_run(task):
+    with changing(task.card) as card:
+        record(card, 7, False, "no layer")
+    task.run("--command", DUMP)
+    assert evidence(read_card(task.card), 7) is None
 
 
 def test_for_people(task):

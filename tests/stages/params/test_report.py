@@ -87,6 +87,10 @@ def test_what_was_not_computed_is_a_point(params, card):
         assert f"`probepatch params {command} --" in todo["action"]
         assert todo["verify"].startswith("`probepatch params report`")
     assert state_of(read_card(card), PARAMS)[0] == "failed"
+    assert report["next"][0]["command"].startswith("probepatch params check --train-cfg")
+    check(params, card.parent, provider("qwen3"), hf("qwen3"))
+    report = params("report", code=1, cwd=card.parent)
+    assert report["next"][0]["command"] == "probepatch params modules train"
 
 
 def test_points_are_numbered_by_weight(params, card, tmp_path):
