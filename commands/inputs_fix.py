@@ -104,6 +104,7 @@ def _commit(work: Work, card_file: Path | None) -> Receipt:
 
 
 def _as_json(work: Work, receipt: Receipt | None) -> dict[str, Any]:
+    from commands.preview import edits_as_json
     from commands.target import as_json as tree_as_json
 
     return {
@@ -112,17 +113,7 @@ def _as_json(work: Work, receipt: Receipt | None) -> dict[str, Any]:
         "scripts": [
             {
                 "path": name,
-                "edits": [
-                    {
-                        "id": edit.id,
-                        "line": edit.line,
-                        "why": edit.why,
-                        "removed": splice.removed.decode("utf-8", "backslashreplace"),
-                        "inserted": splice.inserted.decode("utf-8", "backslashreplace"),
-                    }
-                    for edit in one.edits
-                    for splice in edit.splices
-                ],
+                "edits": edits_as_json(one.edits),
                 "before": one.counts(one.before_items),
                 "after": one.counts(one.after_items),
                 "left": [{"rule": left.rule, "why": left.why} for left in one.left],

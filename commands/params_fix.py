@@ -207,22 +207,14 @@ def _as_json(
     receipts: Sequence[tuple[Tree, Receipt]],
     changes: bool,
 ) -> dict[str, Any]:
+    from commands.preview import edits_as_json
+
     done = [
         {
             "point": action.point,
             "file": str(work.tree.root / name),
             "recipe": None,
-            "edits": [
-                {
-                    "id": edit.id,
-                    "line": edit.line,
-                    "why": edit.why,
-                    "removed": splice.removed.decode("utf-8", "backslashreplace"),
-                    "inserted": splice.inserted.decode("utf-8", "backslashreplace"),
-                }
-                for edit in planned.edits
-                for splice in edit.splices
-            ],
+            "edits": edits_as_json(planned.edits),
             "notes": list(planned.notes),
         }
         for work in works

@@ -174,3 +174,18 @@ def file_as_json(file: FilePlan, known: frozenset[str]) -> dict[str, Any]:
             for counts in (Counts.of(edit),)
         ],
     }
+
+
+def edits_as_json(edits: Sequence[PlannedEdit]) -> list[dict[str, Any]]:
+    """Edits of scripts and configs, which are short enough to be told whole: every splice with its text."""
+    return [
+        {
+            "id": edit.id,
+            "line": edit.line,
+            "why": edit.why,
+            "removed": splice.removed.decode("utf-8", "backslashreplace"),
+            "inserted": splice.inserted.decode("utf-8", "backslashreplace"),
+        }
+        for edit in edits
+        for splice in edit.splices
+    ]
